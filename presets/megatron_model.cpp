@@ -3,64 +3,78 @@
 // core/transformer/transformer_config.py.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "presets/hf_families.hpp"
 #include "presets/hf_import.hpp"
+#include "presets/layer_pattern.hpp"
 
 namespace zeroplan {
 namespace {
 
-// Layers of a pattern as --moe-layer-freq has it: ([0]*3+[1]*58), or [0,1]*12. Empty where the text
-// is not of that form.
-std::vector<LayerKind> read_pattern(std::string_view text) {
-  std::vector<LayerKind> kinds;
-  const auto skip = [&](std::string_view signs) {
-    while (!text.empty() && signs.find(text.front()) != std::string_view::npos) {
-      text.remove_prefix(1);
-    }
-  };
-  for (skip("( +"); !text.empty(); skip(") +")) {
-    if (text.front() != '[') return {};
-    const std::size_t end = text.find(']');
-    if (end == std::string_view::npos) return {};
-    std::vector<LayerKind> term;
-    for (const char c : text.substr(1, end - 1)) {
-      if (c == '0' || c == '1') term.push_back(c == '1' ? LayerKind::moe : LayerKind::dense);
-    }
-    text.remove_prefix(end + 1);
-    skip(" ");
-    std::int64_t times = 1;
-    if (text.starts_with('*')) {
-      text.remove_prefix(1);
-      skip(" ");
-      const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), times);
-      if (error != std::errc{} || times < 0 || times > any_layers.most) return {};
-      text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
-    }
-    for (std::int64_t i = 0; i < times; ++i) kinds.insert(kinds.end(), term.begin(), term.end());
-    if (static_cast<std::int64_t>(kinds.size()) > any_layers.most) return {};
+// A number of layers, or a pattern that says each of them; 1 where nothing is said.
+struct LayerFrequency {
+  std::int64_t step = 0;  // 0: the pattern says
+  std::vector<bool> pattern;
+};
+
+LayerFrequency read_frequency(const JsonObject& c, std::string_view key, std::int64_t layers) {
+  const std::string text = c.find_string(key).value_or("1");
+  LayerFrequency f;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, f.step);
+  if (error == std::errc{} && end == last && f.step > 0) return f;
+  f.step = 0;
+  f.pattern = read_layer_pattern(text, any_layers.most);
+  if (static_cast<std::int64_t>(f.pattern.size()) != layers) {
+    std::string argument(key);
+    std::ranges::replace(argument, '_', '-');
+    c.fail(fmt::format("{} '{}': must say each of the {} layers", argument, text, layers));
   }
-  return kinds;
+  return f;
 }
 
-// Every N-th layer from the first, or a pattern.
+// Every N-th layer from the first.
 void place_experts(const JsonObject& c, ModelSpec& model) {
-  const auto frequency = c.find_string("moe_layer_freq").value_or("1");
-  std::int64_t step = 0;
-  const char* last = frequency.data() + frequency.size();
-  const auto [end, error] = std::from_chars(frequency.data(), last, step);
-  if (error == std::errc{} && end == last && step > 0) {
-    for (std::int64_t layer = 0; layer < model.layers && step > 1; ++layer) {
-      model.layer_kinds.push_back(layer % step == 0 ? LayerKind::moe : LayerKind::dense);
-    }
-    return;
+  const LayerFrequency f = read_frequency(c, "moe_layer_freq", model.layers);
+  if (f.step == 1) return;
+  for (std::int64_t i = 0; i < model.layers; ++i) {
+    const bool experts = f.step > 0 ? i % f.step == 0 : f.pattern[static_cast<std::size_t>(i)];
+    model.layer_kinds.push_back(experts ? LayerKind::moe : LayerKind::dense);
   }
-  model.layer_kinds = read_pattern(frequency);
-  if (static_cast<std::int64_t>(model.layer_kinds.size()) != model.layers) {
-    c.fail(fmt::format("moe-layer-freq '{}': must say each of the {} layers", frequency,
-                       model.layers));
+}
+
+// All but every N-th layer, which compares all keys.
+void place_linear_attention(const JsonObject& c, ModelSpec& model) {
+  const auto variant = c.find_string("experimental_attention_variant");
+  if (!variant) return;
+  if (*variant != "gated_delta_net" && *variant != "gdn") {
+    c.fail(fmt::format("experimental-attention-variant '{}' is not described; gated_delta_net is",
+                       *variant));
   }
+  if (!c.has("linear_attention_freq")) c.fail("no 'linear-attention-freq'");
+  const LayerFrequency f = read_frequency(c, "linear_attention_freq", model.layers);
+  constexpr std::int64_t usual_keys = 16, usual_values = 32, usual_width = 128, usual_filter = 4;
+  LinearAttentionSpec spec;
+  spec.key_heads = c.find_integer("linear_num_key_heads", any_heads).value_or(usual_keys);
+  spec.value_heads = c.find_integer("linear_num_value_heads", any_heads).value_or(usual_values);
+  spec.key_head_dim = c.find_integer("linear_key_head_dim", any_size).value_or(usual_width);
+  spec.value_head_dim = c.find_integer("linear_value_head_dim", any_size).value_or(usual_width);
+  spec.convolution = c.find_integer("linear_conv_kernel_dim", any_size).value_or(usual_filter);
+  if (spec.value_heads % spec.key_heads != 0) {
+    c.fail(fmt::format("linear-num-key-heads {} do not divide {} value heads", spec.key_heads,
+                       spec.value_heads));
+  }
+  std::vector<LayerKind> kinds;
+  for (std::int64_t i = 0; i < model.layers; ++i) {
+    const LayerKind kind = kind_of(model, i);
+    const bool linear = f.step > 0 ? (i + 1) % f.step != 0 : f.pattern[static_cast<std::size_t>(i)];
+    kinds.push_back(linear ? with_linear_attention(kind) : kind);
+  }
+  model.layer_kinds = std::move(kinds);
+  const bool any = std::ranges::any_of(model.layer_kinds, is_linear);
+  if (any) model.linear_attention = spec;
 }
 
 // "127,0": the keys before a query, and none after it. One layer in so many sees all.
@@ -109,6 +123,7 @@ void read_attention(const JsonObject& c, ModelSpec& model) {
     c.fail(fmt::format("num-query-groups {} do not divide {} heads", a.kv_heads, a.heads));
   }
   a.sinks = c.find_string("softmax_type") == "learnable";
+  a.output_gate = c.find_boolean("attention_output_gate").value_or(false);
   read_window(c, model);
   const bool plain = c.find_boolean("disable_bias_linear").value_or(false);
   a.output_bias = !plain;
@@ -138,6 +153,8 @@ void read_mlp(const JsonObject& c, ModelSpec& model) {
       c.find_integer("moe_ffn_hidden_size", any_size).value_or(mlp.intermediate_size);
   moe.shared_intermediate_size =
       c.find_integer("moe_shared_expert_intermediate_size", any_size).value_or(0);
+  moe.shared_expert_gate =
+      moe.shared_intermediate_size > 0 && c.find_boolean("moe_shared_expert_gate").value_or(false);
   moe.gated = mlp.gated;
   moe.expert_bias = mlp.bias;
   moe.clamped = c.has("activation_func_clamp_value");
@@ -165,6 +182,7 @@ ModelSpec import_megatron_model(const JsonObject& c) {
   model.tied_embeddings = !c.find_boolean("untie_embeddings_and_output_weights").value_or(false);
   read_attention(c, model);
   read_mlp(c, model);
+  place_linear_attention(c, model);
   check_size(c, model);
   return model;
 }

@@ -70,7 +70,7 @@ class Draw {
                               p.runtime.kind == Runtime::deepspeed ||
                               p.runtime.fsdp2.layers == LayerCode::huggingface;
     if (transformers) p.runtime.attn_implementation = static_cast<AttnImplementation>(pick({0, 1}));
-    if (transformers && pick({0, 0, 0, 1}) == 1) {
+    if ((transformers || runtime == Runtime::megatron) && pick({0, 0, 0, 1}) == 1) {
       const std::string_view name = pick({0, 1}) == 1 ? "qwen3.5-9b" : "qwen3-next-80b-a3b";
       p.model = tests::problem(runtime, name, p.layout).model;
     }

@@ -14,11 +14,19 @@ inline constexpr std::int64_t delta_rule_chunk = 64;
 /// num_floating_point_operations, linear_self_attn_term, where keys are as wide as values).
 double delta_rule_flops(const LinearAttentionSpec& attention);
 
-/// Appends what runs between the linears, for `tokens` of one rank: copies and convolution, the
-/// kernels of flash-linear-attention, which the bytes between them bound, and the norm of each
-/// head's output with the gate, which Transformers spells out.
+/// Who runs what stands between the linears, and what it copies.
+struct DeltaRuleHabits {
+  bool spells_out = false;       // as Transformers does; else compiled as Megatron-Core's
+  bool exchanges_heads = false;  // ranks of context parallelism order what they send and receive
+  bool turns_samples = false;    // several of them stand side by side in the residual
+};
+
+/// Appends what runs between the linears, for the heads and `tokens` that a rank has: copies and
+/// convolution, the kernels of flash-linear-attention, which the bytes between them bound, and the
+/// norm of each head's output with the gate.
 void add_linear_attention(std::vector<Traffic>& out,
                           const LinearAttentionSpec& attention,
-                          std::int64_t tokens);
+                          std::int64_t tokens,
+                          const DeltaRuleHabits& habits);
 
 }  // namespace zeroplan

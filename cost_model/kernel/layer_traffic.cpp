@@ -162,12 +162,22 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   if (normalises_heads(s.problem)) {
     add_norm(out, s, Module::query_key_norm, s.features(1, query_key));
   }
-  if (model.attention.output_gate) add_output_gate(out, s.features(1, s.token.query));
+  if (model.attention.output_gate) {
+    add_output_gate(out, s.features(1, s.token.query), habits.spells_out_layers);
+  }
   if (const auto& mla = model.attention.mla) {
     const std::int64_t latents =
         s.token.element * (mla->q_lora_rank + mla->kv_lora_rank) * s.norm_tokens;
     add_norm(out, s, Module::latent_norm, Bytes{latents});
   }
+}
+
+void add_delta_rule(std::vector<Traffic>& out, const Sizes& s) {
+  const Layout& l = s.problem.layout;
+  add_linear_attention(out, local_linear_attention(s.problem), s.tokens * l.cp,
+                       {.spells_out = s.habits.spells_out_layers,
+                        .exchanges_heads = l.cp > 1,
+                        .turns_samples = !s.habits.spells_out_layers && l.micro_batch > 1});
 }
 
 // Gated: reads both branches, writes their product; backward reads them and a gradient, writes two.
@@ -191,6 +201,11 @@ void add_shared_experts(std::vector<Traffic>& out, const Sizes& s) {
   const Bytes width = s.features(1, ceil_div(moe.shared_intermediate_size, s.problem.layout.tp));
   out.push_back(activation_traffic(s, Module::shared_activation, width, moe.gated));
   out.push_back({Module::shared_sum, Access::streaming, s.residual(3), s.residual(3)});
+  // The gate's weight of a token times what it weighs; back, both gradients of that, its part of
+  // the input's, and the sum with the other parts.
+  if (moe.shared_expert_gate) {
+    out.push_back({Module::shared_sum, Access::streaming, s.residual(2), s.residual(10)});
+  }
 }
 
 void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
@@ -233,8 +248,7 @@ void add_rest(std::vector<Traffic>& out, const Sizes& s, LayerKind kind) {
   if (norms.pre_mlp) add_norm(out, s, Module::pre_mlp_norm);
   if (norms.after) add_norm(out, s, Module::post_norm);
   out.push_back(sum_traffic(s, Module::residual));
-  is_linear(kind) ? add_linear_attention(out, *model.linear_attention, s.tokens)
-                  : add_attention(out, s);
+  is_linear(kind) ? add_delta_rule(out, s) : add_attention(out, s);
   if (has_experts(kind)) {
     add_router(out, s);
     add_shared_experts(out, s);

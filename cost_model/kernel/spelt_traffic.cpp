@@ -130,9 +130,16 @@ void add_spelt(
 }
 
 // Copied out of the projection, its sigmoid, and the product; back, both of the product's
-// gradients, the sigmoid's, and what is put together with that of the queries.
-void add_output_gate(std::vector<Traffic>& out, Bytes output) {
+// gradients, the sigmoid's, and what is put together with that of the queries. Compiled, sigmoid
+// and product are one kernel each way, and the projection's gradients are put together at once.
+void add_output_gate(std::vector<Traffic>& out, Bytes output, bool spells_out) {
   constexpr std::int64_t copied = 2, sigmoid = 2, product = 3, joined = 4;
+  if (!spells_out) {
+    constexpr std::int64_t both_gradients = 5;
+    out.push_back({Module::core_attention, Access::streaming, (copied + product) * output,
+                   (both_gradients + joined / 2) * output});
+    return;
+  }
   out.push_back({Module::core_attention, Access::streaming, (copied + sigmoid + product) * output,
                  (3 * product + joined) * output});
 }

@@ -29,7 +29,7 @@ bool spells_mlp(const ModelSpec& model);
 void add_spelt_mlp(
     std::vector<Traffic>& out, const ModelSpec& model, Bytes branch, Bytes input, bool autocast);
 
-/// What an output gate moves beside attention, which gives `output` bytes.
-void add_output_gate(std::vector<Traffic>& out, Bytes output);
+/// What an output gate moves beside attention, which gives `output` bytes: spelt out, or compiled.
+void add_output_gate(std::vector<Traffic>& out, Bytes output, bool spells_out);
 
 }  // namespace zeroplan

@@ -77,24 +77,21 @@ Reason positions(const Problem& p) {
                  p.model.max_position_embeddings, p.training.sequence_length);
 }
 
-namespace {
-
-// A gate of the other layers' attention comes with it.
-bool is_hybrid(const ModelSpec& model) {
+bool has_linear_attention(const ModelSpec& model) {
   return model.linear_attention || model.attention.output_gate;
 }
 
-}  // namespace
-
 Reason no_linear_attention(const Problem& p) {
-  return because(is_hybrid(p.model),
-                 "linear attention, which {} has, is described in Transformers' layers of 16 bits: "
-                 "--runtime fsdp2 --set layers=huggingface, --runtime deepspeed or ddp",
-                 p.model.name);
+  return because(
+      has_linear_attention(p.model),
+      "linear attention, which {} has, is described in Megatron-Core's layers, --runtime "
+      "megatron, and Transformers' of 16 bits: --runtime fsdp2 --set "
+      "layers=huggingface, --runtime deepspeed or ddp",
+      p.model.name);
 }
 
 Reason linear_attention(const Problem& p) {
-  if (!is_hybrid(p.model)) return std::nullopt;
+  if (!has_linear_attention(p.model)) return std::nullopt;
   if (!code_of(p).transformers_layers(p) || p.training.precision == Precision::fp32) {
     return no_linear_attention(p);
   }

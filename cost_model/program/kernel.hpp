@@ -51,7 +51,8 @@ enum class Module : std::uint8_t {
   shared_up_proj,
   shared_down_proj,
   shared_expert_gate,
-  in_proj_qkvz,  // of linear attention, as are all from here
+  in_proj,  // of linear attention, as are all from here
+  in_proj_qkvz,
   in_proj_ba,
   in_proj_qkv,
   in_proj_z,
@@ -88,7 +89,7 @@ enum class Module : std::uint8_t {
 
 template <>
 struct Spellings<Module> {
-  static constexpr std::array<std::string_view, 61> value{
+  static constexpr std::array<std::string_view, 62> value{
       "qkv",
       "q",
       "q_down",
@@ -117,6 +118,7 @@ struct Spellings<Module> {
       "shared_up_proj",
       "shared_down_proj",
       "shared_expert_gate",
+      "in_proj",
       "in_proj_qkvz",
       "in_proj_ba",
       "in_proj_qkv",

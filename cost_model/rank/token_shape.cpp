@@ -1,5 +1,5 @@
 // How wide is a token on one rank, and how many reach its experts? Front doors: token_shape,
-// routed_tokens.
+// local_linear_attention, routed_tokens.
 #include "cost_model/rank/token_shape.hpp"
 
 #include <algorithm>
@@ -23,6 +23,14 @@ TokenShape token_shape(const Problem& p) {
           .output = ceil_div(attention_output_width(a), tp),
           .heads = ceil_div(a.heads, tp),
           .mlp = ceil_div(p.model.mlp.intermediate_size, tp)};
+}
+
+LinearAttentionSpec local_linear_attention(const Problem& problem) {
+  LinearAttentionSpec own = *problem.model.linear_attention;
+  const std::int64_t ranks = problem.layout.tp * problem.layout.cp;
+  own.key_heads = ceil_div(own.key_heads, ranks);
+  own.value_heads = ceil_div(own.value_heads, ranks);
+  return own;
 }
 
 bool normalises_heads(const Problem& problem) {

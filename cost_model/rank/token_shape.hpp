@@ -24,6 +24,11 @@ struct TokenShape {
 
 TokenShape token_shape(const Problem& problem);
 
+/// Linear attention with the heads that a rank has of all tokens of its samples, which tensor and
+/// context parallelism both divide; assumes a model with it. Source: Megatron-LM @d98e8a64dd
+/// core/ssm/gated_delta_net/common.py.
+LinearAttentionSpec local_linear_attention(const Problem& problem);
+
 /// Copies of tokens on one rank on their way through routed experts, with balanced routing.
 struct RoutedTokens {
   std::int64_t local = 0;     // before dispatch; sequence parallelism divides them

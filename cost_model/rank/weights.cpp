@@ -59,13 +59,14 @@ void add_latent_attention(std::vector<Weight>& out, const AttentionSpec& a, std:
 }
 
 // transformers v5.24.0 models/qwen3_next/modeling_qwen3_next.py Qwen3NextGatedDeltaNet,
-// models/qwen3_5/modeling_qwen3_5.py Qwen3_5GatedDeltaNet.
+// models/qwen3_5/modeling_qwen3_5.py Qwen3_5GatedDeltaNet; Megatron-LM @d98e8a64dd
+// core/ssm/gated_delta_net/common.py, which has one projection and divides all but the norm.
 void add_linear_attention(std::vector<Weight>& out, const LinearAttentionSpec& a, std::int64_t h) {
-  const auto vector = [&](std::string_view name, std::int64_t width) {
-    out.push_back({.name = name, .module = name, .rows = width});
+  const auto vector = [&](std::string_view name, std::int64_t width, Split split = Split::rows) {
+    out.push_back({.name = name, .module = name, .rows = width, .split = split});
   };
   const auto matrix = [&](std::string_view name, std::int64_t rows) {
-    out.push_back({name, name, rows, h, Split::rows});
+    out.push_back({name, "in_proj", rows, h, Split::rows});
   };
   vector("dt_bias", a.value_heads);
   vector("A_log", a.value_heads);
@@ -79,7 +80,7 @@ void add_linear_attention(std::vector<Weight>& out, const LinearAttentionSpec& a
     matrix("in_proj_b", a.value_heads);
     matrix("in_proj_a", a.value_heads);
   }
-  vector("gated_norm", a.value_head_dim);
+  vector("gated_norm", a.value_head_dim, Split::replicated);
   out.push_back({"o_proj", "proj", h, a.values(), Split::columns});
 }
 

@@ -7,22 +7,41 @@
 #include <iterator>
 
 #include "presets/hf_import.hpp"
+#include "presets/layer_pattern.hpp"
 
 namespace zeroplan {
 namespace {
 
-// Runs of layers as --moe-layer-freq takes them: ([0]*3+[1]*58).
-std::string layer_pattern(const ModelSpec& model) {
-  std::string text;
-  for (std::int64_t first = 0; first < model.layers;) {
-    const LayerKind kind = kind_of(model, first);
-    std::int64_t last = first;
-    while (last < model.layers && kind_of(model, last) == kind) ++last;
-    text +=
-        fmt::format("{}[{}]*{}", text.empty() ? "" : "+", has_experts(kind) ? 1 : 0, last - first);
-    first = last;
-  }
-  return "(" + text + ")";
+// Of each layer, whether its kind is so.
+std::vector<bool> layers_where(const ModelSpec& model, bool (*is_so)(LayerKind)) {
+  std::vector<bool> layers;
+  for (std::int64_t i = 0; i < model.layers; ++i) layers.push_back(is_so(kind_of(model, i)));
+  return layers;
+}
+
+// --linear-attention-freq: one layer in so many compares all keys, the last of them; else each
+// layer is said.
+Entry linear_frequency(const ModelSpec& model) {
+  const std::vector<bool> linear = layers_where(model, is_linear);
+  const auto first = std::ranges::find(linear, false);
+  const auto step = static_cast<std::size_t>(first - linear.begin()) + 1;
+  bool even = first != linear.end();
+  for (std::size_t i = 0; i < linear.size(); ++i) even = even && linear[i] == ((i + 1) % step != 0);
+  constexpr std::string_view name = "linear-attention-freq";
+  if (even) return {std::string(name), static_cast<std::int64_t>(step)};
+  return {std::string(name), layer_pattern(linear)};
+}
+
+void add_linear_attention(std::vector<Entry>& out, const ModelSpec& model) {
+  if (!model.linear_attention) return;
+  const LinearAttentionSpec& a = *model.linear_attention;
+  out.push_back({"experimental-attention-variant", "gated_delta_net"});
+  out.push_back(linear_frequency(model));
+  out.push_back({"linear-conv-kernel-dim", a.convolution});
+  out.push_back({"linear-key-head-dim", a.key_head_dim});
+  out.push_back({"linear-value-head-dim", a.value_head_dim});
+  out.push_back({"linear-num-key-heads", a.key_heads});
+  out.push_back({"linear-num-value-heads", a.value_heads});
 }
 
 void add_attention(std::vector<Entry>& out, const ModelSpec& model) {
@@ -49,6 +68,7 @@ void add_attention(std::vector<Entry>& out, const ModelSpec& model) {
   // With latent attention the norms of both latents go by the same name.
   if (a.qk_norm || a.mla) out.push_back({"qk-layernorm", nullptr});
   if (a.sinks) out.push_back({"softmax-type", "learnable"});
+  if (a.output_gate) out.push_back({"attention-output-gate", nullptr});
 }
 
 // core/transformer/utils.py is_layer_window_attention: layers whose number the frequency divides
@@ -96,9 +116,10 @@ void add_experts(std::vector<Entry>& out, const ModelSpec& model) {
   }
   if (moe.shared_intermediate_size > 0) {
     out.push_back({"moe-shared-expert-intermediate-size", moe.shared_intermediate_size});
+    if (moe.shared_expert_gate) out.push_back({"moe-shared-expert-gate", nullptr});
   }
   if (layers_with_experts(model, 0, model.layers) < model.layers) {
-    out.push_back({"moe-layer-freq", layer_pattern(model)});
+    out.push_back({"moe-layer-freq", layer_pattern(layers_where(model, has_experts))});
   }
 }
 
@@ -111,6 +132,7 @@ void add_megatron_model(std::vector<Entry>& out, const ModelSpec& model) {
     out.push_back({"ffn-hidden-size", model.mlp.intermediate_size});
   }
   add_attention(out, model);
+  add_linear_attention(out, model);
   add_window(out, model);
   out.push_back({"vocab-size", model.vocab_size});
   out.push_back({"position-embedding-type", std::string(positions_of(model))});
@@ -145,7 +167,12 @@ constexpr std::string_view numbers[] = {"num-layers",
                                         "moe-ffn-hidden-size",
                                         "moe-shared-expert-intermediate-size",
                                         "max-position-embeddings",
-                                        "window-attn-skip-freq"};
+                                        "window-attn-skip-freq",
+                                        "linear-conv-kernel-dim",
+                                        "linear-key-head-dim",
+                                        "linear-value-head-dim",
+                                        "linear-num-key-heads",
+                                        "linear-num-value-heads"};
 constexpr std::string_view flags[] = {"multi-latent-attention",
                                       "group-query-attention",
                                       "qk-layernorm",
@@ -155,10 +182,17 @@ constexpr std::string_view flags[] = {"multi-latent-attention",
                                       "disable-bias-linear",
                                       "add-qkv-bias",
                                       "untie-embeddings-and-output-weights",
-                                      "moe-router-enable-expert-bias"};
-constexpr std::string_view texts[] = {
-    "position-embedding-type",     "normalization", "moe-layer-freq", "softmax-type",
-    "activation-func-clamp-value", "window-size"};
+                                      "moe-router-enable-expert-bias",
+                                      "moe-shared-expert-gate",
+                                      "attention-output-gate"};
+constexpr std::string_view texts[] = {"position-embedding-type",
+                                      "normalization",
+                                      "moe-layer-freq",
+                                      "softmax-type",
+                                      "activation-func-clamp-value",
+                                      "window-size",
+                                      "experimental-attention-variant",
+                                      "linear-attention-freq"};
 
 std::string as_key(std::string_view argument) {
   std::string key(argument);
@@ -226,6 +260,15 @@ std::vector<std::string> take_megatron_model(Entries& entries) {
                            "moe-router-topk",
                            "moe-ffn-hidden-size",
                            "moe-shared-expert-intermediate-size",
+                           "moe-shared-expert-gate",
+                           "attention-output-gate",
+                           "experimental-attention-variant",
+                           "linear-attention-freq",
+                           "linear-conv-kernel-dim",
+                           "linear-key-head-dim",
+                           "linear-value-head-dim",
+                           "linear-num-key-heads",
+                           "linear-num-value-heads",
                            "moe-layer-freq",
                            "moe-router-score-function",
                            "moe-router-enable-expert-bias",

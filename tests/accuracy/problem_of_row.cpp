@@ -188,7 +188,7 @@ LayoutChoice layout_of(const Row& row, const Request& request) {
   choice.ep = required(row.ep);
   // Megatron-LM's default is its tensor parallelism; the others have none inside experts.
   const bool megatron = request.runtime.kind == Runtime::megatron;
-  const Count etp = row.model.experts ? row.model.experts->etp : Count{};
+  const Count etp = row.model.experts && row.model.experts->etp ? row.model.experts->etp : row.etp;
   choice.etp = etp.value_or(megatron ? choice.tp : 1);
   return choice;
 }

@@ -180,6 +180,7 @@ void read_layout(const Json& json, Row& row) {
   row.vpp = find_count(json, "vpp");
   row.cp = find_count(json, "cp");
   row.ep = find_count(json, "ep");
+  row.etp = find_count(json, "etp");
   row.sequence_parallel = find<bool>(json, "sp");
   row.schedule = find_text(json, "schedule");
 }

@@ -94,7 +94,7 @@ struct Row {
   // Settings of the recipe that ran, by its names; lists with bars between their parts.
   std::map<std::string, std::string> completed;
   Count gpus, sequence, micro_batch, global_batch;
-  Count dp, tp, pp, vpp, cp, ep;
+  Count dp, tp, pp, vpp, cp, ep, etp;
   std::optional<bool> sequence_parallel;
   Text schedule;  // of a pipeline; without it the runtime's own
   Sharding sharding;

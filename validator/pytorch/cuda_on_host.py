@@ -1,5 +1,5 @@
 """A GPU that is not there, for code that asks torch.cuda itself: what it would answer, tensors on the host
-that pass for its own, collectives that move nothing, and compiled functions as one kernel."""
+that pass for its own, and collectives that move nothing."""
 
 import functools
 import importlib.util
@@ -8,11 +8,10 @@ import types
 
 import torch
 import torch.distributed as dist
+from compiled_functions import compile_as_kernels
 from instruments import FakeMeter
-from megatron_record import moved
 from no_gpu import Nothing, take_gpu_kernels
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
 
 HOST = torch.device("cpu")
 NAMES = {torch.float32: "Float", torch.float16: "Half", torch.bfloat16: "BFloat16", torch.int64: "Long"}
@@ -159,42 +158,6 @@ def apply_in_place(module, function, recurse=True):
             if buffer is not None:
                 module._buffers[name] = function(buffer)
     return module
-
-
-def kept_input(inputs):
-    """Hooks of autograd: a compiled function of one tensor keeps that, and makes again what lies between it and the
-    result. Of others it depends on the compiler: what is not a result is not counted."""
-    tensors = [leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
-    own = tensors[0] if len(tensors) == 1 else None
-
-    def pack(saved):
-        between = own is not None and saved.untyped_storage()._cdata != own.untyped_storage()._cdata
-        return saved, own if between else None
-
-    return torch.autograd.graph.saved_tensors_hooks(pack, lambda packed: packed[0])
-
-
-def compile_as_kernels(meter):
-    """torch.compile and torch.jit.script: of what they make, results alone are memory."""
-    def compiled(function=None, *_, **__):
-        if function is None:
-            return compiled
-        inside = meter.unseen(function)
-
-        @functools.wraps(function)
-        def call(*args, **kwargs):
-            with kept_input((args, kwargs)):
-                results = inside(*args, **kwargs)
-            for result in tree_leaves(results):
-                if isinstance(result, torch.Tensor) and not meter.paused:
-                    meter.see(result.untyped_storage(), function.__name__, result)
-            if meter.recorder and not meter.paused:
-                for operator in moved(function.__name__, (args, kwargs), results):
-                    meter.recorder.works(operator)
-            return results
-        return call
-
-    torch.compile = torch.jit.script = compiled
 
 
 class Done:

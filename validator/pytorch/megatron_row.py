@@ -37,7 +37,27 @@ def latent_of(args):
             "qk_rope": args.qk_pos_emb_head_dim, "v_head": args.v_head_dim}
 
 
-def model_of(name, args):
+# What says a model, as zeroplan's "megatron_arguments" has it.
+MODEL = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "group_query_attention",
+         "num_query_groups", "kv_channels", "qk_layernorm", "attention_output_gate", "experimental_attention_variant",
+         "linear_attention_freq", "linear_conv_kernel_dim", "linear_key_head_dim", "linear_value_head_dim",
+         "linear_num_key_heads", "linear_num_value_heads", "vocab_size", "position_embedding_type", "normalization",
+         "swiglu", "disable_bias_linear", "untie_embeddings_and_output_weights", "num_experts", "moe_router_topk",
+         "moe_ffn_hidden_size", "moe_shared_expert_intermediate_size", "moe_shared_expert_gate", "moe_layer_freq",
+         "max_position_embeddings")
+
+
+def configured_model(name, args, given):
+    said = {argument.replace("-", "_"): value for argument, value in given.items()}
+    config = {key: int(said[key]) if str(said[key]).isdigit() and not key.endswith("_freq") else said[key]
+              for key in MODEL if key in said}
+    return {"name": f"{name}-L{args.num_layers}", "layers": args.num_layers,
+            "config": {"model_type": "megatron_arguments", **config}}
+
+
+def model_of(name, args, given):
+    if args.experimental_attention_variant:
+        return configured_model(name, args, given)
     return {"name": f"{name}-L{args.num_layers}", "layers": args.num_layers, "hidden": args.hidden_size,
             "heads": args.num_attention_heads,
             "kv_heads": args.num_query_groups if args.group_query_attention else args.num_attention_heads,
@@ -84,7 +104,9 @@ SAID = {"num-layers", "hidden-size", "ffn-hidden-size", "num-attention-heads", "
         "qk-pos-emb-head-dim", "v-head-dim", "qk-layernorm", "add-qkv-bias", "num-experts", "moe-router-topk",
         "moe-ffn-hidden-size", "moe-shared-expert-intermediate-size", "moe-layer-freq", "moe-grouped-gemm",
         "sequence-parallel", "moe-token-dispatcher-type", "recompute-granularity", "use-megatron-fsdp",
-        "data-parallel-sharding-strategy", "ckpt-format"}
+        "data-parallel-sharding-strategy", "ckpt-format", "attention-output-gate", "experimental-attention-variant",
+        "linear-attention-freq", "linear-conv-kernel-dim", "linear-key-head-dim", "linear-value-head-dim",
+        "linear-num-key-heads", "linear-num-value-heads", "moe-shared-expert-gate"}
 USUAL = {"attention-backend": "fused", "transformer-impl": "transformer_engine", "hidden-dropout": "0", "attention-dropout": "0",
          "expert-tensor-parallel-size": "1"}
 
@@ -130,11 +152,12 @@ def row_of(arguments, args, peaks, meter, engine, torch_version):
         "settings": given,
         "decided": {"transformer_engine": ".".join(engine.split(".")[:2]) if runs else "local" if engine else "none"},
         "gpu": "H100-80GB", "n_gpus": arguments.gpus, "device": None, "ranks": "fake process group",
-        "model": model_of(arguments.model, args), "seq": args.seq_length, "micro_batch": args.micro_batch_size,
+        "model": model_of(arguments.model, args, given), "seq": args.seq_length, "micro_batch": args.micro_batch_size,
         "global_batch": args.global_batch_size, "dp": args.data_parallel_size,
         "tp": args.tensor_model_parallel_size, "pp": args.pipeline_model_parallel_size,
         "vpp": args.virtual_pipeline_model_parallel_size or 1, "cp": args.context_parallel_size,
-        "ep": args.expert_model_parallel_size, "sp": args.sequence_parallel, "zero": sharding_of(args),
+        "ep": args.expert_model_parallel_size,
+        **({"etp": args.expert_tensor_parallel_size} if args.num_experts else {}), "sp": args.sequence_parallel, "zero": sharding_of(args),
         "recompute": recompute_of(args), "precision": precision_of(args), "optimizer": args.optimizer,
         "attention": "unfused" if unfused else "flash", "compile": False,
         "measured": measured, "outcome": "ran", "step_time_s": None,

@@ -12,6 +12,7 @@ import megatron.core.distributed.fsdp.src.megatron_fsdp.param_and_grad_buffer as
 import megatron.core.pipeline_parallel.schedules as schedules
 import megatron.core.transformer.moe.token_dispatcher as dispatchers
 import megatron.training.training as training
+import megatron_delta_rule
 import model_provider
 import numpy
 import pretrain_gpt
@@ -139,6 +140,7 @@ def build_meshes():
 
 def trainer_of(args, meter):
     """Model chunks and optimizer, built by Megatron's own functions, and a step to call."""
+    megatron_delta_rule.take_apart(meter)
     model, optimizer, scheduler = training.setup_model_and_optimizer(
         ModelType.encoder_or_decoder, functools.partial(model_provider.model_provider, gpt_builders.gpt_builder))
     config = get_model_config(model[0])

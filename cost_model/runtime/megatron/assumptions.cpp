@@ -63,6 +63,11 @@ std::vector<std::string> megatron_assumptions(const Problem& problem) {
         "recompute of layernorm changes nothing: Transformer Engine has these norms fused into the "
         "linears that read them");
   }
+  if (problem.model.linear_attention) {
+    out.emplace_back(
+        "linear attention runs by flash-linear-attention 0.5.1, whose kernels are timed by what "
+        "they move, and PyTorch's compiler keeps the inputs of what it fuses: no run was measured");
+  }
   const bool whole_copies = t.precision == Precision::fp8 && l.zero >= ZeroStage::gradients;
   if (whole_copies && !set.fp8_param_gather) {
     out.emplace_back(

@@ -1,55 +1,10 @@
 // What does the attention half of a Megatron layer allocate? Front door: write_attention_forward.
 #include "cost_model/runtime/megatron/context.hpp"
+#include "cost_model/runtime/megatron/grouped_inputs.hpp"
 #include "cost_model/runtime/megatron/unfused.hpp"
 
 namespace zeroplan {
 namespace {
-
-// Norms of queries and keys save contiguous copies of their inputs, and fp32 statistics of each
-// head or of all (TransformerEngine @d0067d0da pytorch/ops/basic/rmsnorm.py).
-void save_query_key_norms(BlockWriter& w, const MegatronShape& s, TensorList& saved) {
-  const AttentionSpec& a = s.problem.model.attention;
-  const std::int64_t normed = a.joint_qk_norm ? 2 : s.token.heads + s.token.key_value / a.head_dim;
-  const std::int64_t statistics = s.problem.model.norm == Norm::layer ? 8 : 4;
-  saved.push_back(
-      w.save("queries and keys before norms", s.features(s.token.query + s.token.key_value)));
-  saved.push_back(w.save("query and key norm statistics", Bytes{statistics * normed * s.tokens}));
-  w.run(Module::query_key_norm);
-}
-
-// Queries, keys and values from one projection; tensors of keys or values alone go to `grouped`.
-void write_grouped_inputs(BlockWriter& w,
-                          const MegatronShape& s,
-                          TensorList& saved,
-                          TensorList& grouped) {
-  const bool rotary = s.problem.model.learned_positions == 0;
-  const bool normed = s.problem.model.attention.qk_norm;
-  const Bytes mixed_bytes = s.features(s.token.query + 2 * s.token.key_value);
-  const Tensor gathered = write_column_linear_input(w, s, s.token.hidden);
-  // The kernel reads views of the projection's output, but for queries and keys that are rotated or
-  // normalised: beside these values are made contiguous too.
-  // core_attn's checkpoint saves its own inputs instead, of which values are such a view
-  // (core/transformer/attention.py _checkpointed_attention_forward).
-  const bool viewed = !rotary && !normed;
-  const bool kept = viewed || s.drops(RecomputeModule::core_attn);
-  const Tensor mixed =
-      kept ? w.save("mixed qkv", mixed_bytes) : w.temporary("mixed qkv", mixed_bytes);
-  w.run({Module::qkv, Module::qkv_split});
-  w.free(gathered);
-  if (normed) save_query_key_norms(w, s, saved);
-  if (rotary) w.run(Module::rotary);
-  if (kept) saved.push_back(mixed);
-  if (!viewed) {
-    saved.push_back(
-        w.save(rotary ? "rotated queries" : "normed queries", s.features(s.token.query)));
-    grouped.push_back(
-        w.save(rotary ? "rotated keys" : "normed keys", s.features(s.token.key_value)));
-  }
-  if (!kept) {
-    grouped.push_back(w.save("contiguous values", s.features(s.token.key_value)));
-    w.free(mixed);
-  }
-}
 
 // What the attention kernel and the linears before it read in the backward pass.
 struct KernelInputs {
@@ -183,7 +138,7 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
   if (s.problem.model.attention.mla) {
     dropped = write_latent_inputs(w, s, t);
   } else {
-    write_grouped_inputs(w, s, t.saved, grouped);
+    write_grouped_inputs(w, s, t, grouped);
   }
   const ContextCalls context(w, s);
   ContextTensors other = context.forward();
@@ -216,20 +171,26 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
   const bool copied = sent || (flash && s.problem.layout.micro_batch > 1);
   const bool quantized = is_quantized(s.problem.training.precision) && !s.saves_original_inputs();
   const Bytes output = s.features(s.token.output);
-  t.projection_input = w.save("projection input", quantized ? s.linear_input(output)
-                                                  : copied  ? output
-                                                            : Bytes{});
+  const bool gated = s.problem.model.attention.output_gate;
+  if (gated && copied) t.saved.push_back(w.save("attention output in order", output));
+  const Tensor product = w.temporary("gated output", gated && quantized ? output : Bytes{});
+  t.projection_input = w.save("projection input", quantized         ? s.linear_input(output)
+                                                  : copied || gated ? output
+                                                                    : Bytes{});
   t.result = write_row_linear_forward(w, s, Module::proj, "projection output");
+  w.free({product});
   w.free(other.half);
   t.dropout_mask = w.save("hidden dropout mask", s.dropout_mask());
   return t;
 }
 
 Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, AttentionTensors t) {
-  const Tensor output =
+  Tensor output =
       write_row_linear_backward(w, s, Module::proj, "attention output gradient", s.token.output);
   w.free(t.dropout_mask);
   w.free_with_weights(t.projection_input);
+  const bool gated = s.problem.model.attention.output_gate;
+  const Tensor of_gate = gated ? write_gate_backward(w, s, t.gate, output) : BlockWriter::none;
   const bool latent = s.problem.model.attention.mla.has_value();
   if (latent && s.drops(RecomputeModule::mla_up_proj)) write_up_projections(w, s).join(t);
   UnfusedKernel again;
@@ -266,14 +227,17 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
   if (!unfused(s)) free_output();
   w.free(t.saved);
   for (const Tensor gradient : {of_values, of_keys}) w.free(gradient);
-  const Tensor mixed = w.temporary("mixed qkv gradient", inputs);  // contiguous, rotated back
+  // Contiguous, rotated back.
+  Tensor mixed = w.temporary("mixed qkv gradient", latent ? inputs : mixed_gradient(s));
   context.is_ring() ? w.free(ring.half) : w.free(kernel);
+  w.free({of_gate});
   if (latent) return write_latent_backward(w, s, t, mixed);
   if (s.problem.model.learned_positions == 0) w.run_backward(Module::rotary);
   if (s.problem.model.attention.qk_norm) w.run_backward(Module::query_key_norm);
   w.run_backward(Module::qkv_split);
+  mixed = write_projection_backward(w, s, mixed);
   const Tensor norm = write_column_linear_backward(w, s, Module::qkv, t.norm.output, s.token.hidden,
-                                                   s.token.query + 2 * s.token.key_value);
+                                                   projected_width(s));
   free_with_weights(w, s, mixed);
   return norm;
 }

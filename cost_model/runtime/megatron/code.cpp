@@ -100,16 +100,26 @@ AttentionKernel attention(const Problem& p) {
   return p.runtime.megatron.local_layers() ? AttentionKernel::unfused : AttentionKernel::flash;
 }
 
+std::string_view layers_source(const Problem& p) {
+  if (p.runtime.megatron.local_layers()) {
+    return "Megatron-LM core/tensor_parallel/layers.py, core/transformer; Korthikanti et al. 2022, "
+           "section 4";
+  }
+  if (p.model.linear_attention) {
+    return "TransformerEngine pytorch/module and attention; Megatron-LM core/transformer, "
+           "core/ssm/gated_delta_net, core/pipeline_parallel/schedules.py; flash-linear-attention "
+           "fla/ops/gated_delta_rule/chunk.py";
+  }
+  return "TransformerEngine pytorch/module and attention; Megatron-LM core/transformer, "
+         "core/pipeline_parallel/schedules.py; Korthikanti et al. 2022, section 4";
+}
+
 Sources sources(const Problem& p) {
   const bool sharded = p.layout.zero >= ZeroStage::gradients;
   return {sharded ? "Megatron-LM core/distributed/fsdp/src (Megatron-FSDP)"
                   : "Megatron-LM docs/user-guide/features/dist_optimizer.md; "
                     "core/distributed/param_and_grad_buffer.py; core/optimizer/param_layout.py",
-          p.runtime.megatron.local_layers()
-              ? "Megatron-LM core/tensor_parallel/layers.py, core/transformer; Korthikanti et al. "
-                "2022, section 4"
-              : "TransformerEngine pytorch/module and attention; Megatron-LM core/transformer, "
-                "core/pipeline_parallel/schedules.py; Korthikanti et al. 2022, section 4",
+          layers_source(p),
           "Megatron-LM core/distributed/fsdp/src; core/pipeline_parallel/p2p_communication.py",
           "Megatron-LM core/tensor_parallel/mappings.py, core/distributed; Narayanan et al. 2021, "
           "section 3.2; Korthikanti et al. 2022, section 4.2.2"};

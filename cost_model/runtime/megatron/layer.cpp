@@ -20,7 +20,8 @@ FeedForwardTensors write_feed_forward(BlockWriter& w, const MegatronShape& s, La
 // not a slot of the block.
 LayerTensors write_forward(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
   if (is_quantized(s.problem.training.precision)) w.run(Module::casts);
-  LayerTensors t{.attention = write_attention_forward(w, s)};
+  LayerTensors t{.attention = is_linear(kind) ? write_linear_attention_forward(w, s)
+                                              : write_attention_forward(w, s)};
   if (s.norms().after) w.run(Module::post_norm);
   t.middle = w.save("attention residual", s.residual());
   w.run(Module::residual);
@@ -52,6 +53,7 @@ void drop(BlockWriter& w, const MegatronShape& s, LayerKind kind, const LayerTen
   if (s.drops(shared_experts)) {
     w.free(f.shared_fc1);
     w.free(f.shared_activation);
+    w.free(f.shared_gate);
   }
 }
 
@@ -110,7 +112,8 @@ Tensor write_backward(BlockWriter& w,
   if (s.drops_input_norm()) {
     attention.norm.output = write_recomputed_norm(w, s, Module::input_norm);
   }
-  const Tensor first = write_attention_backward(w, s, attention);
+  const Tensor first = is_linear(kind) ? write_linear_attention_backward(w, s, attention)
+                                       : write_attention_backward(w, s, attention);
   Tensor result = input_gradient;
   if (input_gradient == Block::input_grad) {
     w.allocate(input_gradient);

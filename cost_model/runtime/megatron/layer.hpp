@@ -49,7 +49,8 @@ Tensor write_column_linear_backward(BlockWriter& w,
 Tensor write_row_linear_forward(BlockWriter& w,
                                 const MegatronShape& s,
                                 Module linear,
-                                std::string_view name);
+                                std::string_view name,
+                                Category category = Category::temporaries);
 
 /// The backward pass of a row-parallel linear: gathers the output gradient under sequence
 /// parallelism and gives the gradient of its input, `features` wide.
@@ -80,33 +81,53 @@ Tensor widen_activation_input(BlockWriter& w,
 /// unless sequence parallelism gathered a copy.
 void free_output_gradient(BlockWriter& w, const MegatronShape& s, Tensor gradient);
 
+/// What a gated delta rule's backward pass reads, from its first projection to its last.
+struct DeltaRuleTensors {
+  Tensor projected = BlockWriter::none;
+  Tensor convolution = BlockWriter::none;  // its weights, where context parallelism divides them
+  TensorList heads;                        // normalised queries and keys
+  TensorList kernel;                       // what the rule reads and keeps
+  Tensor output = BlockWriter::none;
+  Tensor norm_statistics = BlockWriter::none;
+  TensorList gated;  // what is multiplied: the output's norm and the gate
+};
+
 /// Attention half of a layer: what its backward pass reads, and its result.
 struct AttentionTensors {
   NormTensors norm;
-  TensorList saved;         // read by the attention kernel's backward pass
-  TensorList scores;        // of attention that is not fused, which softmax's backward pass reads
-  TensorList inputs;        // of the up-projections of latents: queries', then keys' and values'
-  Tensor output;            // of the kernel
-  Tensor projection_input;  // where it is not the kernel's own output
-  Tensor dropout_mask;
-  Tensor result;  // projected, before the residual is added
+  TensorList saved;   // read by the attention kernel's backward pass
+  TensorList scores;  // of attention that is not fused, which softmax's backward pass reads
+  TensorList inputs;  // of the up-projections of latents: queries', then keys' and values'
+  Tensor output = BlockWriter::none;            // of the kernel
+  Tensor gate = BlockWriter::none;              // of that, or all that it is a view of
+  Tensor projection_input = BlockWriter::none;  // where it is not the kernel's own output
+  DeltaRuleTensors delta_rule;                  // of linear attention, instead of all but the norm
+  Tensor dropout_mask = BlockWriter::none;
+  Tensor result = BlockWriter::none;  // projected, before the residual is added
 };
 AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s);
 /// The backward pass of the attention half: gives the gradient of the norm's output. The gradient
 /// of the result is the caller's.
 Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, AttentionTensors t);
 
+/// The same of a layer whose attention is linear.
+AttentionTensors write_linear_attention_forward(BlockWriter& w, const MegatronShape& s);
+Tensor write_linear_attention_backward(BlockWriter& w,
+                                       const MegatronShape& s,
+                                       const AttentionTensors& t);
+
 /// MLP or expert half of a layer.
 struct FeedForwardTensors {
   NormTensors norm;
   TensorList routing;  // of experts only
-  Tensor shared_fc1, shared_activation;
-  Tensor expert_input;
-  Tensor fc1_output;
-  Tensor activation_output;
+  Tensor shared_fc1 = BlockWriter::none, shared_activation = BlockWriter::none;
+  TensorList shared_gate;  // what it weighs, and its weight of each token
+  Tensor expert_input = BlockWriter::none;
+  Tensor fc1_output = BlockWriter::none;
+  Tensor activation_output = BlockWriter::none;
   TensorList saved;  // all that stands between norm and dropout
-  Tensor dropout_mask;
-  Tensor result;
+  Tensor dropout_mask = BlockWriter::none;
+  Tensor result = BlockWriter::none;
 };
 FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s);
 /// The part of the MLP half between norm and dropout, into `t`.

@@ -73,10 +73,11 @@ Tensor write_column_linear_backward(BlockWriter& w,
 Tensor write_row_linear_forward(BlockWriter& w,
                                 const MegatronShape& s,
                                 Module linear,
-                                std::string_view name) {
+                                std::string_view name,
+                                Category category) {
   const Tensor whole = w.temporary("output before reduction", s.gathered());
   w.run(linear);
-  const Tensor reduced = w.temporary(name, s.residual());
+  const Tensor reduced = w.allocate(name, s.residual(), category);
   w.call("tp", s.sums(), s.parts(), s.beside_linear());
   w.free(whole);
   return reduced;
@@ -147,7 +148,6 @@ void write_linears_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTe
 
 FeedForwardTensors write_mlp_forward(BlockWriter& w, const MegatronShape& s) {
   FeedForwardTensors t{.norm = write_pre_mlp_norm(w, s, LayerKind::dense)};
-  t.shared_fc1 = t.shared_activation = t.expert_input = BlockWriter::none;
   write_linears_forward(w, s, t);
   t.dropout_mask = w.save("hidden dropout mask", s.dropout_mask());
   return t;

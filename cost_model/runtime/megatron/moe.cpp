@@ -41,7 +41,6 @@ Tensor write_shared_expert(BlockWriter& w,
                            const MegatronShape& s,
                            const ExpertShape& e,
                            FeedForwardTensors& t) {
-  t.shared_fc1 = t.shared_activation = BlockWriter::none;
   if (e.shared == 0) return BlockWriter::none;
   const Tensor gathered = write_column_linear_input(w, s, s.token.hidden);
   t.shared_fc1 = w.save("shared expert fc1 output", s.features(e.branches * e.shared));
@@ -53,8 +52,31 @@ Tensor write_shared_expert(BlockWriter& w,
       w.save("shared expert activation output", s.linear_input(s.features(e.shared)));
   w.run(Module::shared_activation);
   if (t.shared_fc1 != made) w.free(made);
-  if (s.problem.model.moe->shared_expert_gate) w.run(Module::shared_gate);
-  return write_row_linear_forward(w, s, Module::shared_fc2, "shared expert output");
+  const bool gated = s.problem.model.moe->shared_expert_gate;
+  const std::string_view name = "shared expert output";
+  const Tensor output = write_row_linear_forward(
+      w, s, Module::shared_fc2, name, gated ? Category::activations : Category::temporaries);
+  if (!gated) return output;
+  t.shared_gate = {output, w.save("gate of shared experts", s.rows(s.token.element))};
+  w.run(Module::shared_gate);
+  return w.temporary("gated shared expert output", s.residual());
+}
+
+// Gives the gradient of what the gate weighed; its part of the norm's gradient is added to the
+// others'.
+Tensor write_shared_gate_backward(BlockWriter& w,
+                                  const MegatronShape& s,
+                                  const FeedForwardTensors& t) {
+  if (!s.problem.model.moe->shared_expert_gate) return BlockWriter::none;
+  const Tensor by_feature = w.temporary("gate gradient by feature", s.residual());
+  const Tensor output = w.temporary("shared expert output gradient", s.residual());
+  w.free(by_feature);
+  w.free(t.shared_gate);
+  w.run_linear_backward(Module::shared_gate);
+  const Tensor part = w.temporary("gate's part of the input gradient", s.residual());
+  w.free(w.temporary("sum of input gradients", s.residual()));
+  w.free(part);
+  return output;
 }
 
 // The backward pass of the shared experts. Frees the norm's output too, which the routed experts no
@@ -64,13 +86,14 @@ void write_shared_expert_backward(BlockWriter& w,
                                   const ExpertShape& e,
                                   const FeedForwardTensors& t) {
   if (e.shared == 0) return w.free_with_weights(t.norm.output);
+  const Tensor output = write_shared_gate_backward(w, s, t);
   const Tensor activation = write_row_linear_backward(
       w, s, Module::shared_fc2, "shared expert activation gradient", e.shared);
+  w.free_with_weights(output);
   w.free_with_weights(t.shared_activation);
   const Tensor read = widen_activation_input(w, s, t.shared_fc1);
   const Tensor fc1 =
       w.temporary("shared expert fc1 output gradient", s.features(e.branches * e.shared));
-  if (s.problem.model.moe->shared_expert_gate) w.run_linear_backward(Module::shared_gate);
   w.run_backward(Module::shared_activation);
   w.free(activation);
   w.free(read);

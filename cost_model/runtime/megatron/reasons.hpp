@@ -20,6 +20,8 @@ Reason interleaved_groups(const Problem&);
 
 // reasons_layers.cpp
 Reason kv_heads_or_replicas(const Problem&);
+Reason linear_attention_of_release(const Problem&);
+Reason linear_heads(const Problem&);
 Reason all_to_all_heads(const Problem&);
 Reason whole_context_unfused(const Problem&);
 Reason expert_width(const Problem&);

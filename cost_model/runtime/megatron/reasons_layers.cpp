@@ -7,8 +7,16 @@ namespace zeroplan::megatron_reasons {
 
 using namespace legality;  // NOLINT: what is wrong is said in its words
 
+// core/transformer/attention.py, which gathers what ranks project of a head that they share since
+// f7dfb99795 (2025-12-06, release 0.16).
 Reason kv_heads_or_replicas(const Problem& p) {
+  constexpr std::int64_t first_with_shared_heads = 16;
   const std::int64_t kv = p.model.attention.kv_heads;
+  if (kv < p.layout.tp && p.runtime.megatron.megatron_core < first_with_shared_heads) {
+    return fmt::format(
+        "{} key-value heads and tp {}: ranks share a head since --set megatron_core=0.16", kv,
+        p.layout.tp);
+  }
   return because(kv % p.layout.tp != 0 && p.layout.tp % kv != 0,
                  "{} key-value heads and tp {}: neither divides the other", kv, p.layout.tp);
 }
@@ -52,6 +60,35 @@ Reason own_layers_have_no_latents(const Problem& p) {
   return because(p.model.attention.mla && p.runtime.megatron.local_layers(),
                  "Megatron's own layers have no latent attention (MLA): --set "
                  "transformer_engine=2.19");
+}
+
+// core/ssm/gated_delta_net, as release 0.19 has it; before, other functions kept other tensors.
+// core/models/gpt/experimental_attention_variant_module_specs.py has Transformer Engine's layers
+// alone.
+Reason linear_attention_of_release(const Problem& p) {
+  constexpr std::int64_t first = 19;
+  if (!has_linear_attention(p.model)) return std::nullopt;
+  if (p.runtime.megatron.local_layers()) {
+    return fmt::format(
+        "Megatron's own layers have no linear attention, which {} has: --set "
+        "transformer_engine=2.19",
+        p.model.name);
+  }
+  return because(p.runtime.megatron.megatron_core < first,
+                 "linear attention, which {} has, is described as Megatron-Core has it since "
+                 "--set megatron_core=0.19",
+                 p.model.name);
+}
+
+// core/transformer/transformer_config.py __post_init__.
+Reason linear_heads(const Problem& p) {
+  const auto& linear = p.model.linear_attention;
+  const std::int64_t ranks = p.layout.tp * p.layout.cp;
+  if (!linear) return std::nullopt;
+  return because(linear->key_heads % ranks != 0 || linear->value_heads % ranks != 0,
+                 "tp {} and cp {} together must divide the {} key and {} value heads of linear "
+                 "attention",
+                 p.layout.tp, p.layout.cp, linear->key_heads, linear->value_heads);
 }
 
 Reason expert_width(const Problem& p) {

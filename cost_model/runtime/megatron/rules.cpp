@@ -13,7 +13,7 @@ using enum Field;
 
 constexpr Rule rows[] = {
     rules::positions,
-    rules::no_linear_attention,
+    {"M-linear-attention", model, set_of({}), linear_attention_of_release},
     {"M-optimizer", optimizer, set_of({}), megatron_optimizer},
     rules::number_format,
     {"M-fp8-recipe", precision, set_of({}), recipe_of_gpu},
@@ -32,6 +32,7 @@ constexpr Rule rows[] = {
     rules::mlp_width,
     rules::context_halves,
     {"M-context-unfused", cp, set_of({cp}), whole_context_unfused},
+    {"M-linear-heads", cp, set_of({tp, cp}), linear_heads},
     {"M-context-heads", cp, set_of({tp, cp}), all_to_all_heads},
     rules::world,
     rules::batch,

@@ -49,7 +49,8 @@ StepBand megatron_step_band(const Problem& p) {
     return measured_band(p, local_bands).value_or(assumed_generation);
   }
   if (waits_for_host(p)) return for_host;
-  if (const auto measured = measured_band(p, engine_bands)) return *measured;
+  const auto measured = measured_band(p, engine_bands);
+  if (measured && !p.model.linear_attention) return *measured;
   if (!stand_in_generation(p.cluster.gpu).empty()) return assumed_generation;
   return p.model.moe ? assumed_experts : assumed_dense;
 }

@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "cost_model/runtime/delta_chunks.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -15,6 +17,8 @@ constexpr std::int64_t bytes_in_fp32 = 4;
 struct DeltaSizes {
   const EagerShape& s;
   const LinearAttentionSpec& a = *s.problem.model.linear_attention;
+  const DeltaChunks chunks =
+      delta_chunks(a, s.token.element, s.tokens, s.problem.layout.micro_batch);
 
   Bytes keys() const { return s.features(a.keys()); }
   Bytes values() const { return s.features(a.values()); }
@@ -25,16 +29,6 @@ struct DeltaSizes {
   /// What the gate is multiplied with: under autocast a weight of fp32 widens it.
   Bytes weighed() const { return s.style.autocast ? wide_values() : values(); }
   Bytes key_statistics() const { return Bytes{bytes_in_fp32 * a.key_heads * s.tokens}; }
-  /// What each value head reads of keys of its own.
-  Bytes expanded_keys() const { return s.features(a.value_heads * a.key_head_dim); }
-  /// Of each chunk and head, the inverse that its tokens are solved by.
-  Bytes inverses() const { return s.features(a.value_heads * delta_rule_chunk); }
-  /// The state that each chunk begins with.
-  Bytes states() const {
-    const std::int64_t chunks = s.problem.layout.micro_batch *
-                                ceil_div(s.tokens / s.problem.layout.micro_batch, delta_rule_chunk);
-    return Bytes{s.token.element * chunks * a.value_heads * a.key_head_dim * a.value_head_dim};
-  }
 };
 
 // Queries, keys and values before their convolution, and the gate; where one projection makes them,
@@ -94,13 +88,9 @@ Tensor write_chunks(EagerPass& pass, const DeltaSizes& z, EagerDeltaRule& t) {
     t.saved.push_back(pass.make("norm statistics", z.key_statistics()));
   }
   t.saved.push_back(pass.make("decay summed by chunk", z.wide_rates()));
-  t.saved.push_back(pass.make("inverses of chunks", z.inverses()));
-  const Tensor keys_written = w.temporary("keys as written", z.expanded_keys());
-  const Tensor values_written = w.temporary("values as written", z.values());
-  const Tensor states = w.temporary("states of chunks", z.states());
-  const Tensor new_values = w.temporary("new values", z.values());
-  const Tensor output = w.temporary("output of the delta rule", z.values());
-  w.free({keys_written, values_written, states, new_values, query, key});
+  t.saved.push_back(pass.make("inverses of chunks", z.chunks.inverses));
+  const Tensor output = write_delta_chunks(w, z.chunks, Category::temporaries);
+  w.free({query, key});
   return output;
 }
 
@@ -165,52 +155,21 @@ std::pair<Tensor, Tensor> write_gated_norm_backward(BlockWriter& w,
   return {input, gate};
 }
 
-// Gradients of queries, keys and values in a row, and of both rates.
-struct ChunkGradients {
-  Tensor query, key, value, rates;
-};
-
-// What the forward pass did not keep is made again; gradients of keys are each value head's, and
-// summed.
-ChunkGradients write_chunks_backward(BlockWriter& w,
-                                     const DeltaSizes& z,
-                                     const EagerDeltaRule& t,
-                                     Tensor output) {
-  const auto make = [&](std::string_view name, Bytes bytes) { return w.temporary(name, bytes); };
-  const Tensor keys_written = make("keys as written", z.expanded_keys());
-  const Tensor values_written = make("values as written", z.values());
-  const Tensor states = make("states of chunks", z.states());
-  const Tensor new_values = make("new values", z.values());
-  const Tensor own_values = make("value gradient by chunk", z.values());
-  const Tensor of_states = make("gradients of states", z.states());
-  const Tensor of_values = make("gradient of new values", z.values());
-  w.free(own_values);
-  const Tensor query = make("query gradient by value head", z.expanded_keys());
-  const Tensor key = make("key gradient by value head", z.expanded_keys());
-  const Tensor of_decay = make("decay gradient by block", 4 * z.wide_rates());
-  const Tensor of_keys = make("gradient of keys as written", z.expanded_keys());
-  const bool grouped = z.a.value_heads > z.a.key_heads;
-  const auto summed = [&](std::string_view name, Tensor whole) {
-    if (!grouped) return whole;
-    const Tensor sum = make(name, z.keys());
-    w.free(whole);
-    return sum;
-  };
-  const Tensor query_sum = summed("normalised query gradient", query);
-  const Tensor key_sum = summed("normalised key gradient", key);
-  w.free(of_decay);
-  const Tensor second = make("second key gradient by value head", z.expanded_keys());
-  const Tensor value = make("value gradient", z.values());
-  const Tensor rates = make("gradients of both rates", 2 * z.wide_rates());
-  const Tensor second_sum = summed("second key gradient", second);
-  w.free({keys_written, values_written, states, new_values, of_states, of_values, of_keys,
-          second_sum});
-  const Tensor raw_query = make("query gradient", z.keys());
-  w.free(query_sum);
-  const Tensor raw_key = make("key gradient", z.keys());
-  w.free({key_sum, output});
+// Gradients of queries, keys and values in a row, through the norms of the kernels too, and of both
+// rates.
+DeltaChunkGradients write_rule_backward(BlockWriter& w,
+                                        const DeltaSizes& z,
+                                        const EagerDeltaRule& t,
+                                        Tensor output) {
+  DeltaChunkGradients g = write_delta_chunks_backward(w, z.chunks);
+  const Tensor query = w.temporary("query gradient", z.keys());
+  w.free(g.query);
+  const Tensor key = w.temporary("key gradient", z.keys());
+  w.free({g.key, output});
   for (const Tensor tensor : t.saved) w.free(tensor);
-  return {raw_query, raw_key, value, rates};
+  g.query = query;
+  g.key = key;
+  return g;
 }
 
 }  // namespace
@@ -253,7 +212,7 @@ Tensor write_linear_attention_backward(BlockWriter& w,
   w.run_backward(Module::gated_output);
   const auto [normed, gate] = write_gated_norm_backward(w, z, own, output);
   w.run_backward(Module::delta_rule);
-  const ChunkGradients g = write_chunks_backward(w, z, own, normed);
+  const DeltaChunkGradients g = write_rule_backward(w, z, own, normed);
   w.run_backward(Module::convolution);
   const Tensor convolved = w.temporary("gradient of what was convolved", z.mixed());
   w.free({g.query, g.key, g.value});

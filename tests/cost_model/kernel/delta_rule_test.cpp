@@ -73,7 +73,7 @@ TEST_CASE("projections that are joined are taken apart, which moves as much agai
   LinearAttentionSpec spec = *find_model("qwen3.5-9b").spec.linear_attention;
   const auto moved = [&] {
     std::vector<Traffic> out;
-    add_linear_attention(out, spec, 10);
+    add_linear_attention(out, spec, 10, {.spells_out = true});
     return out;
   };
   const std::vector<Traffic> apart = moved();
@@ -102,6 +102,53 @@ TEST_CASE("projections that are joined are taken apart, which moves as much agai
   CHECK(apart[2].backward.count() == bytes * tokens * values * 72);
   CHECK(apart[2].module == Module::gated_output);
   CHECK(apart[2].forward.count() == bytes * tokens * values * 33);
+}
+
+// Elements of a token again: two normalised rows of 2,048, keys of 4,096 for each value head.
+TEST_CASE("compiled between its kernels, linear attention moves each tensor once") {
+  const LinearAttentionSpec spec = *find_model("qwen3.5-9b").spec.linear_attention;
+  constexpr std::int64_t tokens = 10, bytes = 2;
+  const auto moved = [&](const DeltaRuleHabits& habits) {
+    std::vector<Traffic> out;
+    add_linear_attention(out, spec, tokens, habits);
+    return out;
+  };
+  const std::vector<Traffic> plain = moved({});
+  CHECK(plain[0].forward.count() == bytes * tokens * 2 * 8'192);
+  CHECK(plain[0].backward.count() == bytes * tokens * (6 * 8'192 + 2 * 12'288));
+  CHECK(plain[1].forward.count() ==
+        bytes * tokens *
+            (2 * 4'096 + 2 * 4'096 + (4'096 + 2 * 4'096) + 4 * 4'096 + (4'096 + 4'096 + 2'048) +
+             (4'096 + 4'096) + (4'096 + 8'192 + 8'192 + 4'096) +
+             (2 * 4'096 + 4'096 + 8'192 + 4'096)));
+  CHECK(plain[2].forward.count() == bytes * tokens * 4'096 * (2 + 3));
+  CHECK(plain[2].backward.count() == bytes * tokens * 4'096 * (3 + 5));
+  const std::vector<Traffic> spelt = moved({.spells_out = true});
+  CHECK(plain[2].forward < spelt[2].forward);
+  // Samples are turned on the way out, and heads exchanged on both.
+  const std::vector<Traffic> turned = moved({.turns_samples = true});
+  CHECK((turned[2].forward - plain[2].forward).count() == bytes * tokens * 2 * 4'096);
+  CHECK((turned[2].backward - plain[2].backward).count() == bytes * tokens * 2 * 4'096);
+  const std::vector<Traffic> sent = moved({.exchanges_heads = true});
+  constexpr std::int64_t projected = 12'288 + 64;
+  CHECK((sent[0].forward - plain[0].forward).count() == bytes * tokens * 6 * projected);
+  CHECK((sent[0].backward - plain[0].backward).count() == bytes * tokens * 8 * projected);
+  CHECK((sent[2].forward - plain[2].forward).count() == bytes * tokens * 4 * 4'096);
+}
+
+TEST_CASE("Megatron's ranks divide what linear attention moves") {
+  const auto moved = [](std::int64_t tp, std::int64_t cp) {
+    Problem p = tests::problem(Runtime::megatron, "qwen3.5-9b", {.tp = tp, .cp = cp});
+    p.training.sequence_length = 8'192;
+    p.training.precision = Precision::bf16;
+    for (const Traffic& t : layer_traffic(p, LayerKind::linear_dense)) {
+      if (t.module == Module::delta_rule) return t.forward.count();
+    }
+    return std::int64_t{0};
+  };
+  CHECK(moved(1, 1) > 0);
+  CHECK(moved(4, 1) * 4 == moved(1, 1));
+  CHECK(moved(1, 2) * 2 == moved(1, 1));
 }
 
 TEST_CASE("the step of a hybrid is the sum of its layers' kernels, and some more") {

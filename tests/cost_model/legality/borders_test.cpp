@@ -111,6 +111,9 @@ std::vector<Border> borders() {
       {"M-kv-heads", on(megatron, "llama3-8b", {.tp = 4}),
        [](Problem& p) { p.model.attention.kv_heads = 6; },
        [](Problem& p) { p.model.attention.kv_heads = 2; }},
+      {"M-kv-heads", on(megatron, "llama3-8b", {.tp = 16}),
+       [](Problem& p) { p.runtime.megatron.megatron_core = 15; },
+       [](Problem& p) { p.runtime.megatron.megatron_core = 16; }},
       {"M-mtp", on(megatron, "llama3-8b", {}),
        [](Problem& p) { p.runtime.megatron.mtp_num_layers = 65; },
        [](Problem& p) { p.runtime.megatron.mtp_num_layers = 64; }},
@@ -162,12 +165,27 @@ std::vector<Border> borders() {
       {"M-linear-attention", on(deepspeed, "qwen3.5-9b", {.dp = 4}),
        [](Problem& p) { p.training.precision = Precision::fp32; },
        [](Problem& p) { p.training.precision = Precision::bf16; }},
-      {"M-linear-attention", on(megatron, "qwen3.5-9b", {.dp = 4}), [](Problem&) {},
+      {"M-linear-attention", on(megatron, "qwen3.5-9b", {.dp = 4}),
+       [](Problem& p) { p.runtime.megatron.megatron_core = 18; },
+       [](Problem& p) { p.runtime.megatron.megatron_core = 19; }},
+      {"M-linear-attention", on(megatron, "qwen3.5-9b", {.dp = 4}),
+       [](Problem& p) {
+         p.runtime.megatron.transformer_engine_version = 0;
+         p.training.attention = AttentionKernel::unfused;
+       },
+       [](Problem& p) { p.runtime.megatron.transformer_engine_version = 219; }},
+      {"M-linear-attention", on(nanotron, "qwen3.5-9b", {.dp = 4}), [](Problem&) {},
        [](Problem& p) {
          p.model.linear_attention.reset();
          p.model.attention.output_gate = false;
          p.model.layer_kinds.clear();
        }},
+      {"M-linear-heads", on(megatron, "qwen3.5-9b", {.tp = 4, .cp = 4}),
+       [](Problem& p) { p.model.linear_attention->key_heads = 8; },
+       [](Problem& p) { p.model.linear_attention->key_heads = 16; }},
+      {"M-linear-heads", on(megatron, "qwen3.5-9b", {.tp = 4, .cp = 4}),
+       [](Problem& p) { p.model.linear_attention->value_heads = 40; },
+       [](Problem& p) { p.model.linear_attention->value_heads = 48; }},
       {"M-linear-attention", on(ddp, "qwen3-next-80b-a3b", {.dp = 4}),
        [](Problem& p) { p.training.precision = Precision::fp32; },
        [](Problem& p) { p.training.precision = Precision::bf16; }},

@@ -34,7 +34,7 @@ void require_as_sent(const Problem& p) {
     const std::vector<Played> record = played_step(p, evaluator, i);
     const std::vector<CollectiveLoad> loads = step_collectives(p, evaluator.weights(), all[i]);
     Sum gathered = allocated(record, {"gathered linear input", "gathered output gradient",
-                                      "gathered embedding gradient"});
+                                      "gathered embedding gradient", "mixed qkv by rank"});
     if (all[i].head) {
       // The head's input is gathered twice into a buffer that stays.
       const std::int64_t times = 2 * forward_passes(p);
@@ -45,7 +45,7 @@ void require_as_sent(const Problem& p) {
     REQUIRE(gathered == sent(loads, {"tp"}, Collective::all_gather));
     REQUIRE(allocated(record, {"output before reduction", "embedding before scatter",
                                "input gradient of the linear", "gradient of the rotary part",
-                               "input gradient of the head"}) ==
+                               "input gradient of the head", "mixed qkv gradient by rank"}) ==
             sent(loads, {"tp"}, Collective::reduce_scatter));
   }
 }
