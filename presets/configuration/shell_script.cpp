@@ -72,10 +72,25 @@ std::vector<std::string> shell_words(std::string_view text) {
   return words;
 }
 
+// Of a text that begins with "${NAME[@]}", as many words as the array has: how long it is with its
+// quotes; 0 of other texts.
+std::size_t quoted_array(std::string_view text) {
+  constexpr std::string_view before = "\"${", after = "[@]}\"";
+  if (!text.starts_with(before)) return 0;
+  std::size_t end = before.size();
+  while (end < text.size() && names_variable(text[end])) ++end;
+  return text.substr(end).starts_with(after) ? end + after.size() : 0;
+}
+
 // Puts in $NAME, ${NAME}, ${NAME[@]} and ${NAME:-else}. What nothing sets stays.
 std::string expanded(std::string_view text, const Variables& variables) {
   std::string out;
   for (std::size_t i = 0; i < text.size();) {
+    if (const std::size_t size = quoted_array(text.substr(i)); size > 0) {
+      out += expanded(text.substr(i + 1, size - 2), variables);
+      i += size;
+      continue;
+    }
     if (text[i] != '$' || i + 1 == text.size()) {
       out += text[i++];
       continue;

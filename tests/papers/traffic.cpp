@@ -34,6 +34,7 @@ Answer data_parallel(const Json& row) {
 Problem on_one_stage(const Json& in) {
   Json shape = in;
   shape["layers"] = in.value("layers_per_stage", 1);
+  shape["heads"] = in.value("heads", whole_or(in, "tp", 1));  // which none would have to share
   Problem p = problem(Runtime::megatron, gpt(shape));
   p.training.sequence_length = whole(in, "seq");
   p.training.global_batch = p.layout.micro_batch = whole_or(in, "micro_batch", 1);
@@ -116,6 +117,7 @@ Answer sequence_parallel(const Json& row) {
   const bool megatron = in.contains("scheme");
   Json shape = in;
   shape["layers"] = 1;
+  shape["heads"] = whole(in, "sp");
   Problem p = problem(megatron ? Runtime::megatron : Runtime::deepspeed, gpt(shape));
   p.training.sequence_length = whole(in, "seq");
   (megatron ? p.layout.tp : p.layout.cp) = whole(in, "sp");

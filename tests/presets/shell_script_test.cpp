@@ -19,6 +19,11 @@ TEST_CASE("a script's command is found with its variables put in") {
         "--n \"3\"\n--m \"3x\"\n--k \"7\"\n");
   CHECK(arguments("ARGS=(--a 1 # one\n  --b 2\n)\ntrain.py \\\n  ${ARGS[@]} \\\n  --c") ==
         "--a \"1\"\n--b \"2\"\n--c\n");
+  // In quotes, too: as many words as it has, each with quotes of its own.
+  CHECK(arguments("ARGS=(--a 1 --b \"([1]*3)*2\")\ntrain.py \"${ARGS[@]}\" --c") ==
+        "--a \"1\"\n--b \"([1]*3)*2\"\n--c\n");
+  CHECK(arguments("A=(x)\ntrain.py --a \"${A[@]}\" --b \"${B[@]}\"") ==
+        "--a \"x\"\n--b \"${B[@]}\"\n");
   CHECK(arguments("ARGS=\"--a 1\n --b\"\nARGS+=\" --c\"\ntrain.py $ARGS") ==
         "--a \"1\"\n--b\n--c\n");
   CHECK(arguments("train.py --path '/a b/$X'") == "--path \"/a b/$X\"\n");
