@@ -92,7 +92,8 @@ const RuntimeSetting table[] = {
     {Runtime::megatron, "recompute_num_layers", Count{megatron<&M::recompute_num_layers>}},
     {Runtime::megatron, "recompute_modules",
      Words{take_modules, say_modules,
-           "a list of core_attn, mlp, layernorm, moe_act, mla_up_proj, moe, shared_experts"}},
+           "a list of core_attn, mlp, layernorm, moe_act, mla_up_proj, moe, shared_experts, "
+           "gdn_norm_out"}},
     {Runtime::megatron, "fp8_param_gather", Flag{megatron<&M::fp8_param_gather>}},
     {Runtime::megatron, "fp8_recipe",
      named<&R::megatron, &M::fp8_recipe>("delayed, tensorwise, mxfp8 or blockwise")},

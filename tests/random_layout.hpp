@@ -140,7 +140,8 @@ class Draw {
     m.cp_comm_type = static_cast<ContextTransport>(pick({0, 1, 2}));
     m.recompute_method = static_cast<RecomputeMethod>(pick({0, 1}));
     m.recompute_num_layers = pick({0, 1, 2, 3});
-    m.recompute_modules = static_cast<unsigned>(pick({1, 2, 4, 8, 15, 16, 32, 64, 76, 127}));
+    m.recompute_modules =
+        static_cast<unsigned>(pick({1, 2, 4, 8, 15, 16, 32, 64, 76, 127, 128, 130}));
   }
 
   // As many layers as divide once the ends count; with one each the ends may be alone.

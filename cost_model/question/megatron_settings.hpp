@@ -47,11 +47,21 @@ struct Spellings<PipelineCode> {
 };
 
 /// Modules that selective recompute may drop, as bits of a set.
-enum class RecomputeModule { core_attn, mlp, layernorm, moe_act, mla_up_proj, moe, shared_experts };
+enum class RecomputeModule {
+  core_attn,
+  mlp,
+  layernorm,
+  moe_act,
+  mla_up_proj,
+  moe,
+  shared_experts,
+  gdn_norm_out  // of linear attention: the norm of its output, and the gate
+};
 template <>
 struct Spellings<RecomputeModule> {
-  static constexpr std::array<std::string_view, 7> value{
-      "core_attn", "mlp", "layernorm", "moe_act", "mla_up_proj", "moe", "shared_experts"};
+  static constexpr std::array<std::string_view, 8> value{
+      "core_attn",   "mlp", "layernorm",      "moe_act",
+      "mla_up_proj", "moe", "shared_experts", "gdn_norm_out"};
 };
 
 /// How Transformer Engine scales what 8-bit products read.

@@ -26,6 +26,15 @@ Values mlp_modules(const ModelSpec& model) {
   return list;
 }
 
+// Of attention, beside its core: up-projections of latents, the output of linear attention.
+Values attention_modules(const ModelSpec& model) {
+  using enum RecomputeModule;
+  Values list{0};
+  if (model.attention.mla) list.push_back(bit(mla_up_proj));
+  if (model.linear_attention) list.push_back(bit(gdn_norm_out));
+  return list;
+}
+
 // Sets as bits of RecomputeModule; 0: as the runtime is set, to the core of attention. With flash
 // attention that saves next to nothing, so the others go without it; without, they go with it.
 Values module_sets(const Request& r, const Problem& p) {
@@ -35,11 +44,10 @@ Values module_sets(const Request& r, const Problem& p) {
   const Values norm_sets = has_own_norms(p) ? Values{0, bit(layernorm)} : Values{0};
   const std::int64_t core = unfused ? bit(core_attn) : 0;
   if (unfused || r.recompute) list.push_back(0);
-  for (const std::int64_t latent : {std::int64_t{0}, bit(mla_up_proj)}) {
-    if (latent > 0 && !r.model.attention.mla) continue;
+  for (const std::int64_t own : attention_modules(r.model)) {
     for (const std::int64_t inner : mlp_modules(r.model)) {
       for (const std::int64_t norms : norm_sets) {
-        const std::int64_t set = latent | inner | norms;
+        const std::int64_t set = own | inner | norms;
         if (set > 0) list.push_back(core | set);
       }
     }

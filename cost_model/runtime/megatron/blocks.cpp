@@ -43,10 +43,11 @@ std::int64_t whose_layers(const Problem& problem) {
 // What selective recompute drops of a layer of this kind.
 RepeatSet dropped(const Problem& problem, LayerKind kind) {
   using enum RecomputeModule;
-  constexpr RepeatSet of_both = bit_of(core_attn) | bit_of(layernorm) | bit_of(mla_up_proj);
-  const RepeatSet own =
+  const RepeatSet of_attention =
+      is_linear(kind) ? bit_of(gdn_norm_out) : bit_of(core_attn) | bit_of(mla_up_proj);
+  const RepeatSet of_feed_forward =
       has_experts(kind) ? bit_of(moe_act) | bit_of(moe) | bit_of(shared_experts) : bit_of(mlp);
-  return repeats(problem) & (of_both | own);
+  return repeats(problem) & (bit_of(layernorm) | of_attention | of_feed_forward);
 }
 
 }  // namespace

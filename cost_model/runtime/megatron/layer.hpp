@@ -89,7 +89,8 @@ struct DeltaRuleTensors {
   TensorList kernel;                       // what the rule reads and keeps
   Tensor output = BlockWriter::none;
   Tensor norm_statistics = BlockWriter::none;
-  TensorList gated;  // what is multiplied: the output's norm and the gate
+  Tensor normed = BlockWriter::none;  // times what the gate makes of it
+  Tensor gate = BlockWriter::none;
 };
 
 /// Attention half of a layer: what its backward pass reads, and its result.

@@ -89,34 +89,33 @@ void write_rule(BlockWriter& w, const RuleSizes& z, DeltaRuleTensors& t, TensorL
   t.kernel.push_back(w.save("keys of value heads", z.chunks.expanded_keys));
   t.kernel.push_back(w.save("values", z.chunks.values));
   named.push_back(w.temporary("decay in logarithms", z.chunks.wide_rates));
-  t.gated.push_back(w.save("gate", z.chunks.values));
+  t.gate = w.save("gate", z.chunks.values);
   t.kernel.push_back(w.save("writing rate", z.chunks.rates));
   t.kernel.push_back(w.save("decay summed by chunk", z.chunks.wide_rates));
   t.kernel.push_back(w.save("inverses of chunks", z.chunks.inverses));
   t.output = write_delta_chunks(w, z.chunks, Category::activations);
 }
 
-// The norm of each head's output, times the gate's SiLU: gives what the last projection is handed,
-// and whether that is a temporary tensor.
-Tensor write_gated_norm(BlockWriter& w, const RuleSizes& z, DeltaRuleTensors& t, bool kept) {
+// The norm of each head's output, times the gate's SiLU, in the order in which the last projection
+// reads it, which is given.
+Tensor write_gated_norm(BlockWriter& w,
+                        const RuleSizes& z,
+                        DeltaRuleTensors& t,
+                        Category category) {
   w.run(Module::gated_output);
-  t.gated.push_back(w.save("normed output of the rule", z.chunks.values));
+  t.normed = w.save("normed output of the rule", z.chunks.values);
   t.norm_statistics = w.save("norm statistics of the output", z.chunks.wide_rates);
-  const std::string_view name = "gated output";
-  const auto last = [&] {
-    return kept ? w.save(name, z.chunks.values) : w.temporary(name, z.chunks.values);
-  };
+  const auto make = [&](std::string_view name) { return w.temporary(name, z.chunks.values); };
+  const auto last = [&] { return w.allocate("gated output", z.chunks.values, category); };
   if (!z.exchanges() && !z.turns_samples()) return last();
-  Tensor gated = w.temporary("gated output by sample", z.chunks.values);
+  Tensor gated = make("gated output by sample");
   if (z.turns_samples()) {
-    const Tensor turned =
-        z.exchanges() ? w.temporary("gated output, turned", z.chunks.values) : last();
+    const Tensor turned = z.exchanges() ? make("gated output, turned") : last();
     w.free(gated);
     if (!z.exchanges()) return turned;
     gated = turned;
   }
-  const Tensor by_rank = w.temporary("gated output, by rank", z.chunks.values);
-  const Tensor received = exchanged(w, by_rank);
+  const Tensor received = exchanged(w, make("gated output, by rank"));
   const Tensor output = last();
   w.free({received, gated});
   return output;
@@ -151,11 +150,15 @@ AttentionTensors write_linear_attention_forward(BlockWriter& w, const MegatronSh
   write_projection(w, z, t.delta_rule);
   write_rule(w, z, t.delta_rule, named);
   const bool quantized = is_quantized(s.problem.training.precision);
-  const Tensor gated = write_gated_norm(w, z, t.delta_rule, !quantized);
-  t.projection_input =
-      quantized ? w.save("projection input", s.linear_input(z.chunks.values)) : gated;
+  const bool again = s.drops(RecomputeModule::gdn_norm_out);
+  const Tensor gated = write_gated_norm(
+      w, z, t.delta_rule, quantized || again ? Category::temporaries : Category::activations);
+  t.projection_input = quantized ? w.save("projection input", s.linear_input(z.chunks.values))
+                       : again   ? BlockWriter::none
+                                 : gated;
+  if (again) w.free({t.delta_rule.normed, t.delta_rule.norm_statistics});
   t.result = write_row_linear_forward(w, s, Module::proj, "projection output");
-  if (quantized) w.free(gated);
+  if (quantized || again) w.free(gated);
   w.free(named);
   t.dropout_mask = w.save("hidden dropout mask", s.dropout_mask());
   return t;
@@ -165,7 +168,12 @@ Tensor write_linear_attention_backward(BlockWriter& w,
                                        const MegatronShape& s,
                                        const AttentionTensors& t) {
   const RuleSizes z{s};
-  const DeltaRuleTensors& own = t.delta_rule;
+  DeltaRuleTensors own = t.delta_rule;
+  // The last projection's weight gradient reads what is made again.
+  Tensor again = BlockWriter::none;
+  if (s.drops(RecomputeModule::gdn_norm_out)) {
+    again = write_gated_norm(w, z, own, Category::temporaries);
+  }
   const std::int64_t values = z.heads.values() * s.problem.layout.cp;
   Tensor output = write_row_linear_backward(w, s, Module::proj, "gated output gradient", values);
   w.free(t.dropout_mask);
@@ -174,10 +182,14 @@ Tensor write_linear_attention_backward(BlockWriter& w,
   const Tensor of_normed = w.temporary("gradient of the normed output", z.chunks.values);
   const Tensor of_gate = w.temporary("gate gradient", z.chunks.values);
   w.run_backward(Module::gated_output);
-  w.free(own.gated);
-  w.free(output);
+  w.free(own.normed);
+  // Made again, all that the norm and the gate read stays until both have passed the gradient on
+  // (Megatron-LM core/tensor_parallel/random.py CheckpointWithoutOutputFunction).
+  if (again == BlockWriter::none) w.free({own.gate, output});
   const Tensor of_rule = w.temporary("gradient of the rule's output", z.chunks.values);
-  w.free({own.norm_statistics, of_normed, own.output});
+  w.free({own.norm_statistics, of_normed});
+  if (again != BlockWriter::none) w.free({again, output, own.gate});
+  w.free(own.output);
 
   w.run_backward(Module::delta_rule);
   const DeltaChunkGradients g = write_delta_chunks_backward(w, z.chunks);

@@ -25,6 +25,10 @@ Reason modules_of_model(const Problem& p) {
     return fmt::format("recompute_modules: {} has no latent attention for mla_up_proj",
                        p.model.name);
   }
+  if (drops(RecomputeModule::gdn_norm_out) && !p.model.linear_attention) {
+    return fmt::format("recompute_modules: {} has no linear attention for gdn_norm_out",
+                       p.model.name);
+  }
   const bool grouped = p.model.moe && p.runtime.megatron.moe_grouped_gemm;
   return because(drops(RecomputeModule::moe_act) && !grouped,
                  "recompute_modules: moe_act needs experts in one grouped GEMM "

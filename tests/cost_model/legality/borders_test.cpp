@@ -180,6 +180,15 @@ std::vector<Border> borders() {
          p.model.attention.output_gate = false;
          p.model.layer_kinds.clear();
        }},
+      {"M-recompute-modules", on(megatron, "qwen3.5-9b", {.recompute = Recompute::selective}),
+       [](Problem& p) {
+         p.runtime.megatron.recompute_modules = bit_of(RecomputeModule::gdn_norm_out);
+         p.model.linear_attention.reset();
+         p.model.layer_kinds.clear();
+       },
+       [](Problem& p) {
+         p.runtime.megatron.recompute_modules = bit_of(RecomputeModule::core_attn);
+       }},
       {"M-linear-heads", on(megatron, "qwen3.5-9b", {.tp = 4, .cp = 4}),
        [](Problem& p) { p.model.linear_attention->key_heads = 8; },
        [](Problem& p) { p.model.linear_attention->key_heads = 16; }},

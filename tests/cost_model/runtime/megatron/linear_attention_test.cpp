@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cost_model/question/runtime_code.hpp"
+#include "cost_model/rank/recomputed.hpp"
 #include "cost_model/states/model_states.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
@@ -188,6 +189,38 @@ TEST_CASE("the gate of shared experts keeps what it weighs, unless these run aga
   CHECK(sizes(plain, "gate of shared experts").empty());
   CHECK(std::ranges::find(plain.tensors, "shared expert output", &TensorSpec::name)->category ==
         Category::temporaries);
+}
+
+// core/ssm/gated_delta_net/gdn.py recompute_norm_out.
+TEST_CASE("gdn_norm_out runs the norm and the gate of linear attention again, and sends again") {
+  const Problem p = hybrid("qwen3.5-9b", {.cp = 2, .samples = 1});
+  const auto made = [&](LayerKind kind, RepeatSet set) {
+    return code_of(p).block(p, weight_inventory(p.model), BlockKind::layer, kind, set);
+  };
+  const RepeatSet again = bit_of(RecomputeModule::gdn_norm_out);
+  const Block kept = made(LayerKind::linear_dense, 0);
+  const Block dropped = made(LayerKind::linear_dense, again);
+  const std::int64_t values = 2 * tokens * 4'096;
+  CHECK(sizes(kept, "normed output of the rule") == std::vector{values});
+  CHECK(sizes(dropped, "normed output of the rule") == std::vector{values, values});
+  CHECK(sizes(dropped, "gated output") == std::vector{values, values});
+  CHECK(sizes(dropped, "normed output of the rule").size() == 2);
+  const std::vector back = sent(kept, kept.backward, "cp", Collective::all_to_all);
+  std::vector with_norm = sent(dropped, dropped.backward, "cp", Collective::all_to_all);
+  REQUIRE(with_norm.size() == back.size() + 1);
+  CHECK(with_norm.front() == values);
+  // What lives between the passes: norm, its statistics and the gate's product less.
+  const auto between = [](const Block& block) {
+    std::int64_t live = 0;
+    for (const Event& e : block.forward) {
+      if (!e.is_of_tensor() || e.index <= Block::input) continue;
+      const std::int64_t bytes = block.tensors[static_cast<std::size_t>(e.index)].bytes.count();
+      live += e.allocates() ? bytes : -bytes;
+    }
+    return live;
+  };
+  CHECK(between(kept) - between(dropped) == 2 * values + 4 * tokens * 32);
+  CHECK(between(made(LayerKind::dense, again)) == between(made(LayerKind::dense, 0)));
 }
 
 TEST_CASE("quantized, linear attention's last projection keeps a narrower copy of its input") {
