@@ -1,4 +1,4 @@
-// Which bytes do memory-bound kernels move? Front doors: layer_traffic, head_traffic.
+// Which bytes do a layer's memory-bound kernels move? Front door: layer_traffic.
 #include "cost_model/kernel/layer_traffic.hpp"
 
 #include <cmath>
@@ -8,9 +8,9 @@
 #include "cost_model/kernel/expert_traffic.hpp"
 #include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/kernel/layer_gemms.hpp"
+#include "cost_model/kernel/residual_traffic.hpp"
 #include "cost_model/kernel/spelt_traffic.hpp"
 #include "cost_model/kernel/time_constants.hpp"
-#include "cost_model/rank/loss_parts.hpp"
 #include "cost_model/rank/token_shape.hpp"
 #include "cost_model/states/model_states.hpp"
 
@@ -22,27 +22,6 @@ Bytes times(Bytes bytes, double factor) {
   return Bytes{std::llround(static_cast<double>(bytes.count()) * factor)};
 }
 
-struct Sizes {
-  const Problem& problem;
-  KernelHabits habits;
-  TokenShape token;
-  std::int64_t tokens;       // of the micro-batch
-  std::int64_t norm_tokens;  // of those, in the regions that sequence parallelism divides
-
-  Bytes residual(std::int64_t passes) const {
-    return Bytes{passes * token.element * token.hidden * norm_tokens};
-  }
-  Bytes features(std::int64_t passes, std::int64_t width) const {
-    return Bytes{passes * token.element * width * tokens};
-  }
-};
-
-Sizes sizes_of(const Problem& p) {
-  const TokenShape token = token_shape(p);
-  const std::int64_t tokens = local_tokens(p);
-  return {p, kernel_habits(p), token, tokens, ceil_div(tokens, token.norm_rows)};
-}
-
 bool is_flexible(const Problem& p) {
   return p.layout.ep > 1 && p.runtime.megatron.moe_token_dispatcher_type == TokenDispatcher::flex;
 }
@@ -50,38 +29,6 @@ bool is_flexible(const Problem& p) {
 // Whether activation and casts happen inside the experts' grouped products.
 bool fuses_experts(const Problem& p) {
   return p.runtime.megatron.use_transformer_engine_op_fuser;
-}
-
-// Forward reads the input and writes the output; backward reads input and gradient and writes one.
-void add_norm(std::vector<Traffic>& out, const Sizes& s, Module module, Bytes normed) {
-  const bool of_heads = module == Module::query_key_norm;  // which reads a linear's 16 bits
-  const bool wide = s.habits.autocast && !of_heads;
-  const bool spelt = s.habits.spells_out_layers ||
-                     (s.habits.spells_out_input_norm && module == Module::input_norm);
-  if (spelt && s.problem.model.norm == Norm::rms) {
-    return add_spelt(out, module, SpeltPart::norm, normed, wide);
-  }
-  const std::int64_t passes = wide ? 2 : 1;
-  out.push_back({module, Access::streaming, normed * (2 * passes), normed * (3 * passes)});
-}
-
-void add_norm(std::vector<Traffic>& out, const Sizes& s, Module module) {
-  add_norm(out, s, module, s.residual(1));
-}
-
-// Forward adds two tensors; backward adds the gradients of the two paths that start here. Dropout
-// is fused into the forward sum, with a mask of one byte; its backward is a kernel of its own.
-Traffic sum_traffic(const Sizes& s, Module module) {
-  // Under autocast a linear's 16 bits are added to fp32, and gradients are fp32.
-  const bool wide = s.habits.autocast;
-  Traffic sum{module, Access::streaming, s.residual(wide ? 1 + 2 + 2 : 3),
-              s.residual(wide ? 3 * 2 : 3)};
-  if (drops_residuals(s.problem)) {
-    const Bytes mask{s.token.hidden * s.norm_tokens};
-    sum.forward += mask;
-    sum.backward += s.residual(2) + mask;
-  }
-  return sum;
 }
 
 // Transformer Engine's all-to-alls of context parallelism: each tensor is copied into the order of
@@ -93,17 +40,10 @@ constexpr std::int64_t reorder_passes = 4;
 // first is written, to the others' sum each is added. Forward the weighted outputs, backward the
 // gradients of queries, keys and values
 // (pytorch/attention/dot_product_attention/context_parallel.py AttnFuncWithCPAndKVP2P).
-Bytes ring_sums(const Sizes& s, std::int64_t width) {
+Bytes ring_sums(const TrafficSizes& s, std::int64_t width) {
   constexpr std::int64_t copied = 2, added = 3;
   const std::int64_t quarters = 4 * copied + 3 * added * (s.problem.layout.cp - 1);
   return Bytes{s.features(quarters, width).count() / 4};
-}
-
-// The hidden state of all tokens is read and written so many times a pass.
-void add_rank_order(std::vector<Traffic>& out, const Sizes& s, std::int64_t times) {
-  if (!s.habits.orders_ranks || s.token.norm_rows == 1) return;
-  const Bytes copied = s.features(2 * times, s.token.hidden);
-  out.push_back({Module::rank_order, Access::streaming, copied, copied});
 }
 
 struct RotationPasses {
@@ -122,7 +62,7 @@ RotationPasses rotation_passes(const KernelHabits& habits) {
           .backward = 2 * product + sum + sign + together + 2 * zeros + copied + sum};
 }
 
-void add_attention(std::vector<Traffic>& out, const Sizes& s) {
+void add_attention(std::vector<Traffic>& out, const TrafficSizes& s) {
   const ModelSpec& model = s.problem.model;
   const KernelHabits& habits = s.habits;
   const std::int64_t query_key = s.token.query + s.token.key_value;
@@ -172,7 +112,7 @@ void add_attention(std::vector<Traffic>& out, const Sizes& s) {
   }
 }
 
-void add_delta_rule(std::vector<Traffic>& out, const Sizes& s) {
+void add_delta_rule(std::vector<Traffic>& out, const TrafficSizes& s) {
   const Layout& l = s.problem.layout;
   add_linear_attention(out, local_linear_attention(s.problem), s.tokens * l.cp,
                        {.spells_out = s.habits.spells_out_layers,
@@ -182,20 +122,20 @@ void add_delta_rule(std::vector<Traffic>& out, const Sizes& s) {
 
 // Gated: reads both branches, writes their product; backward reads them and a gradient, writes two.
 // A copy of both in 8 bits, of half the bytes, is written and read again by kernels of their own.
-Traffic activation_traffic(const Sizes& s, Module module, Bytes branch, bool gated) {
+Traffic activation_traffic(const TrafficSizes& s, Module module, Bytes branch, bool gated) {
   const bool narrowed = s.problem.runtime.megatron.activation_func_fp8_input_store;
   const Bytes cast = narrowed ? 3 * branch : Bytes{};
   return {module, Access::streaming, branch * (gated ? 3 : 2) + cast,
           branch * (gated ? 5 : 3) + cast};
 }
 
-void add_router(std::vector<Traffic>& out, const Sizes& s) {
+void add_router(std::vector<Traffic>& out, const TrafficSizes& s) {
   // fp32 scores: softmax, top-k, and the auxiliary loss each read and write them about once.
   const Bytes scores{s.problem.model.moe->experts * routed_tokens(s.problem).local * 3 * 2 * 4};
   out.push_back({Module::router, Access::streaming, scores, scores});
 }
 
-void add_shared_experts(std::vector<Traffic>& out, const Sizes& s) {
+void add_shared_experts(std::vector<Traffic>& out, const TrafficSizes& s) {
   const MoeSpec& moe = *s.problem.model.moe;
   if (moe.shared_intermediate_size == 0) return;
   const Bytes width = s.features(1, ceil_div(moe.shared_intermediate_size, s.problem.layout.tp));
@@ -208,7 +148,7 @@ void add_shared_experts(std::vector<Traffic>& out, const Sizes& s) {
   }
 }
 
-void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
+void add_routed_experts(std::vector<Traffic>& out, const TrafficSizes& s) {
   const MoeSpec& moe = *s.problem.model.moe;
   const Layout& l = s.problem.layout;
   const RoutedTokens routed = routed_tokens(s.problem);
@@ -241,7 +181,7 @@ void add_routed_experts(std::vector<Traffic>& out, const Sizes& s) {
 }
 
 // Attention, and all of the MLP that is not routed.
-void add_rest(std::vector<Traffic>& out, const Sizes& s, LayerKind kind) {
+void add_rest(std::vector<Traffic>& out, const TrafficSizes& s, LayerKind kind) {
   const ModelSpec& model = s.problem.model;
   const LayerNorms norms = layer_norms(s.problem);
   if (norms.input) add_norm(out, s, Module::input_norm);
@@ -275,40 +215,10 @@ double passes_of(const Problem& p, const KernelHabits& habits, Module module) {
   return habits.local_kernels ? passes.local_passes : 1;
 }
 
-// What several parts move beside the loss itself.
-void add_parts(std::vector<Traffic>& out, const Sizes& s, const LossParts& parts, Bytes logits) {
-  const std::int64_t element = s.token.element;
-  if (parts.of_logits()) {
-    // The gradients of all parts become one tensor.
-    out.push_back({Module::gradient_of_parts, Access::streaming, {}, 2 * logits});
-    return;
-  }
-  constexpr std::int64_t fp32 = 4;
-  const auto add = [&](std::int64_t bytes, std::int64_t elements, std::int64_t times) {
-    out.push_back(
-        {Module::gradient_of_parts, Access::streaming, Bytes{bytes * elements}, {}, times});
-  };
-  // The weight's: the first is widened to the reduction's format, the others are added to it
-  // (torch/distributed/fsdp/_fully_shard/_fsdp_param.py to_accumulated_grad_if_needed,
-  // accumulate_unsharded_grad_if_needed).
-  const std::int64_t words =
-      local_weight(embedding_weights(s.problem.model).front(), s.problem).elements();
-  if (element < fp32) add(element + fp32, words, 1);
-  add(fp32 + element + fp32, words, parts.count - 1);
-  // The hidden state's: widened and copied into a buffer of zeros, which is narrowed in the end
-  // (torchtitan components/loss.py GradAccumulator).
-  const std::int64_t features = s.token.hidden * s.tokens;
-  const std::int64_t part = ceil_div(features, parts.count);
-  add(fp32, features, 1);
-  if (element < fp32) add(element + fp32, part, parts.count);
-  add(2 * fp32, part, parts.count);
-  if (element < fp32) add(fp32 + element, features, 1);
-}
-
 }  // namespace
 
 std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind, LayerPart part) {
-  const Sizes s = sizes_of(problem);
+  const TrafficSizes s = traffic_sizes(problem);
   const KernelHabits& habits = s.habits;
   std::vector<Traffic> out;
   out.reserve(usual_kernels);
@@ -328,37 +238,6 @@ std::vector<Traffic> layer_traffic(const Problem& problem, LayerKind kind, Layer
     const Bytes moved{habits.layer_sum_bytes * elements};
     out.push_back({Module::gradient_sum, Access::streaming, {}, moved});
   }
-  return out;
-}
-
-std::vector<Traffic> embedding_traffic(const Problem& problem) {
-  const Sizes s = sizes_of(problem);
-  std::int64_t table = local_weight(embedding_weights(problem.model).front(), problem).elements();
-  // PyTorch writes a dense gradient of the table, zeros and all, and adds it to the sum.
-  const std::int64_t own = s.habits.embedding_sum_bytes;
-  const std::int64_t sum = own > 0 ? own : 3 * s.token.element;
-  const Bytes gradient{(s.token.element + sum) * table};
-  std::vector<Traffic> out{
-      {Module::embedding, Access::streaming, s.residual(2), s.residual(2) + gradient}};
-  if (problem.model.learned_positions > 0) out.push_back(sum_traffic(s, Module::embedding));
-  if (problem.model.embedding_norm) add_norm(out, s, Module::embedding);
-  add_rank_order(out, s, 1);
-  return out;
-}
-
-std::vector<Traffic> head_traffic(const Problem& problem) {
-  const Sizes s = sizes_of(problem);
-  const Weight words = embedding_weights(problem.model).front();
-  const std::int64_t logits = s.tokens * local_weight(words, problem).rows;
-  const LossTraffic loss = s.habits.loss;
-  const LossParts parts = loss_parts(problem);
-  const std::int64_t part = ceil_div(logits, parts.count);
-  std::vector<Traffic> out{
-      {Module::loss, Access::streaming, Bytes{loss.forward * part}, Bytes{loss.backward * part}}};
-  if (parts.count > 1) add_parts(out, s, parts, Bytes{s.token.element * logits});
-  if (problem.model.final_norm) add_norm(out, s, Module::final_norm);
-  add_rank_order(out, s, 1);
-  add_head_casts(out, problem);
   return out;
 }
 
