@@ -40,16 +40,15 @@ struct RuleSizes {
   bool turns_samples() const { return s.problem.layout.micro_batch > 1; }
 };
 
-// A copy that takes another tensor's place.
-Tensor copied(BlockWriter& w, std::string_view name, Tensor from) {
-  const Tensor copy = w.temporary(name, w.bytes_of(from));
+// A copy that takes another tensor's place, as large.
+Tensor copied(BlockWriter& w, std::string_view name, Tensor from, Bytes bytes) {
+  const Tensor copy = w.temporary(name, bytes);
   w.free(from);
   return copy;
 }
 
 // Sent and received by the ranks that divide the sequence. `from` is freed.
-Tensor exchanged(BlockWriter& w, Tensor from) {
-  const Bytes bytes = w.bytes_of(from);
+Tensor exchanged(BlockWriter& w, Tensor from, Bytes bytes) {
   const Tensor received = w.temporary("heads of other ranks", bytes);
   w.call("cp", Collective::all_to_all, bytes);
   w.free(from);
@@ -70,7 +69,8 @@ void write_projection(BlockWriter& w, const RuleSizes& z, DeltaRuleTensors& t) {
   w.run(Module::in_proj);
   w.free(gathered);
   const Tensor by_head = w.temporary("projected, by head", z.projected());
-  const Tensor received = exchanged(w, w.temporary("projected, by rank", z.projected()));
+  const Tensor received =
+      exchanged(w, w.temporary("projected, by rank", z.projected()), z.projected());
   t.projected = w.save(name, z.projected());
   w.free({received, by_head, own});
   t.convolution = w.save("filters of this rank", Bytes{s.token.element * z.filters()});
@@ -115,7 +115,7 @@ Tensor write_gated_norm(BlockWriter& w,
     if (!z.exchanges()) return turned;
     gated = turned;
   }
-  const Tensor received = exchanged(w, make("gated output, by rank"));
+  const Tensor received = exchanged(w, make("gated output, by rank"), z.chunks.values);
   const Tensor output = last();
   w.free({received, gated});
   return output;
@@ -123,20 +123,22 @@ Tensor write_gated_norm(BlockWriter& w,
 
 // The gradient of the gated output, in the order in which the gate gave it.
 Tensor write_order_backward(BlockWriter& w, const RuleSizes& z, Tensor output) {
+  const Bytes bytes = z.chunks.values;
   if (z.exchanges()) {
-    output = copied(w, "output gradient, by rank", output);
-    output = copied(w, "output gradient of all tokens", exchanged(w, output));
+    output = exchanged(w, copied(w, "output gradient, by rank", output, bytes), bytes);
+    output = copied(w, "output gradient of all tokens", output, bytes);
   }
-  return z.turns_samples() ? copied(w, "output gradient by sample", output) : output;
+  return z.turns_samples() ? copied(w, "output gradient by sample", output, bytes) : output;
 }
 
 // The gradient of all that was projected, on the rank that projected it.
 Tensor write_exchange_backward(BlockWriter& w, const RuleSizes& z, Tensor all) {
   if (!z.exchanges()) return all;
-  all = copied(w, "projected gradient, by rank", all);
-  all = copied(w, "projected gradient by head", exchanged(w, all));
-  const Tensor zeros = w.temporary("zeros", z.projected());
-  const Tensor sum = w.temporary("projected gradient", z.projected());
+  const Bytes bytes = z.projected();
+  all = exchanged(w, copied(w, "projected gradient, by rank", all, bytes), bytes);
+  all = copied(w, "projected gradient by head", all, bytes);
+  const Tensor zeros = w.temporary("zeros", bytes);
+  const Tensor sum = w.temporary("projected gradient", bytes);
   w.free({zeros, all});
   return sum;
 }
