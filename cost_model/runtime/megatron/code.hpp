@@ -7,7 +7,9 @@
 // tensor parallelism sums after attention and after the MLP, or, with sequence parallelism, gathers
 // before them, scatters after them, and gathers again for the weight gradients, which are added to
 // the main gradients inside the matrix product. Before Transformer Engine layers were Megatron-LM's
-// own. A stage keeps the inputs of the micro-batches in flight, 1F1B or interleaved over chunks.
+// own. Linear attention projects all that it reads at once, and runs flash-linear-attention's
+// kernels between functions that PyTorch compiles; context parallelism divides its heads, not its
+// tokens. A stage keeps the inputs of the micro-batches in flight, 1F1B or interleaved over chunks.
 // Gradients are reduced once a step in the buffer: all-reduced by DDP (ZeRO 0), scattered by the
 // distributed optimizer (1), which steps on fp32 shards and gathers 16-bit parameters.
 // Megatron-FSDP (2, 3) gathers and reduces layers each micro-batch, bucket by bucket, and runs no
