@@ -121,6 +121,8 @@ TEST_CASE("compiled between its kernels, linear attention moves each tensor once
             (2 * 4'096 + 2 * 4'096 + (4'096 + 2 * 4'096) + 4 * 4'096 + (4'096 + 4'096 + 2'048) +
              (4'096 + 4'096) + (4'096 + 8'192 + 8'192 + 4'096) +
              (2 * 4'096 + 4'096 + 8'192 + 4'096)));
+  CHECK(plain[1].backward.count() ==
+        bytes * tokens * (184'320 + (2 * 4'096 + 2 * 2'048) + 3 * 4'096 + 2 * 8'192));
   CHECK(plain[2].forward.count() == bytes * tokens * 4'096 * (2 + 3));
   CHECK(plain[2].backward.count() == bytes * tokens * 4'096 * (3 + 5));
   const std::vector<Traffic> spelt = moved({.spells_out = true});

@@ -87,6 +87,23 @@ TEST_CASE("under autocast 16 bits are added to an fp32 stream") {
   CHECK(sum->backward.count() == 12 * elements);
 }
 
+// Queries and keys are a linear's 16 bits there too, the hidden state is fp32: of the norms' passes
+// those of either (under_autocast and counted).
+TEST_CASE("under autocast a norm of the stream is of fp32, and one of heads is of 16 bits") {
+  const Problem p = tests::problem(Runtime::ddp, "qwen3-8b", {.dp = 8});
+  const auto moved = [&](Module module) {
+    std::int64_t sum = 0;
+    for (const Traffic& one : layer_traffic(p, LayerKind::dense)) {
+      if (one.module == module) sum += one.times * (one.forward + one.backward).count();
+    }
+    return sum;
+  };
+  const std::int64_t stream = 2 * 4'096 * p.training.sequence_length;
+  const std::int64_t heads = 2 * (4'096 + 1'024) * p.training.sequence_length;
+  CHECK(moved(Module::input_norm) == Approx(stream * (14 + 46)).epsilon(1e-6));
+  CHECK(moved(Module::query_key_norm) == Approx(heads * (18 + 46)).epsilon(1e-6));
+}
+
 // transformers v5.24.0 integrations/moe.py _grouped_mm: in the format of the weights.
 TEST_CASE("autocast does not reach what experts multiply, which is fp32") {
   Problem p = tests::problem(Runtime::ddp, "mixtral-8x7b", {.dp = 8});
