@@ -129,6 +129,7 @@ TEST_CASE("context parallelism exchanges tokens for heads around linear attentio
   CHECK(bytes_of(block, "projected, by rank") == projected);
   CHECK(sizes(block, "heads of other ranks") == std::vector{projected, values, values, projected});
   CHECK(bytes_of(block, "zeros") == projected);
+  CHECK(bytes_of(block, "gated output gradient") == values);
 }
 
 // core/transformer/attention.py _apply_output_gate: of 16 heads of 256, in 4 groups.
