@@ -178,7 +178,7 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
                                                   : copied || gated ? output
                                                                     : Bytes{});
   t.result = write_row_linear_forward(w, s, Module::proj, "projection output");
-  w.free({product});
+  w.free(product);
   w.free(other.half);
   t.dropout_mask = w.save("hidden dropout mask", s.dropout_mask());
   return t;
@@ -230,7 +230,7 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
   // Contiguous, rotated back.
   Tensor mixed = w.temporary("mixed qkv gradient", latent ? inputs : mixed_gradient(s));
   context.is_ring() ? w.free(ring.half) : w.free(kernel);
-  w.free({of_gate});
+  w.free(of_gate);
   if (latent) return write_latent_backward(w, s, t, mixed);
   if (s.problem.model.learned_positions == 0) w.run_backward(Module::rotary);
   if (s.problem.model.attention.qk_norm) w.run_backward(Module::query_key_norm);
