@@ -121,7 +121,8 @@ void add_linear_attention(std::vector<Traffic>& out,
     all.convolution.backward += (2 * 2 + 1 + 3) * projected;
     all.gated_output.forward += 2 * 2 * v;
     all.gated_output.backward += 2 * 2 * v;
-  } else if (habits.turns_samples) {
+  }
+  if (habits.turns_samples) {
     all.gated_output.forward += 2 * v;
     all.gated_output.backward += 2 * v;
   }

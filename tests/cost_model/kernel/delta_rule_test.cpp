@@ -136,6 +136,8 @@ TEST_CASE("compiled between its kernels, linear attention moves each tensor once
   CHECK((sent[0].forward - plain[0].forward).count() == bytes * tokens * 6 * projected);
   CHECK((sent[0].backward - plain[0].backward).count() == bytes * tokens * 8 * projected);
   CHECK((sent[2].forward - plain[2].forward).count() == bytes * tokens * 4 * 4'096);
+  const std::vector<Traffic> both = moved({.exchanges_heads = true, .turns_samples = true});
+  CHECK((both[2].forward - sent[2].forward).count() == bytes * tokens * 2 * 4'096);
 }
 
 TEST_CASE("Megatron's ranks divide what linear attention moves") {
