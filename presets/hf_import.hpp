@@ -21,6 +21,10 @@ inline constexpr std::string_view megatron_model_type = "megatron_arguments";
 /// The model that such arguments build. Throws InputError on a missing or impossible size.
 ModelSpec import_megatron_model(const JsonObject& config);
 
+/// The kinds of its layers where attention of these is linear, of each of them.
+std::vector<LayerKind> kinds_with_linear_attention(const ModelSpec& model,
+                                                   const std::vector<bool>& linear);
+
 /// Throws InputError when the model has 1e15 parameters or more. No arithmetic on a model is safe
 /// before: products of sizes that are each allowed can exceed 64 bits.
 void check_size(const JsonObject& config, const ModelSpec& model);

@@ -56,18 +56,23 @@ LinearAttentionSpec read_linear_attention(const JsonObject& config) {
 
 }  // namespace
 
+std::vector<LayerKind> kinds_with_linear_attention(const ModelSpec& model,
+                                                   const std::vector<bool>& linear) {
+  std::vector<LayerKind> kinds;
+  for (std::int64_t i = 0; i < model.layers; ++i) {
+    const LayerKind kind = kind_of(model, i);
+    kinds.push_back(linear[static_cast<std::size_t>(i)] ? with_linear_attention(kind) : kind);
+  }
+  return kinds;
+}
+
 void qwen_hybrid_quirks(const JsonObject& config, ModelSpec& model) {
   model.attention.output_gate = true;
   const std::vector<bool> linear = linear_layers(config, model.layers);
   if (std::ranges::find(linear, true) == linear.end()) return;
   model.linear_attention = read_linear_attention(config);
   model.linear_attention->joined_projections = model.family == "qwen3_next";
-  std::vector<LayerKind> kinds;
-  for (std::int64_t i = 0; i < model.layers; ++i) {
-    const LayerKind kind = kind_of(model, i);
-    kinds.push_back(linear[static_cast<std::size_t>(i)] ? with_linear_attention(kind) : kind);
-  }
-  model.layer_kinds = std::move(kinds);
+  model.layer_kinds = kinds_with_linear_attention(model, linear);
 }
 
 void falcon_quirks(const JsonObject& config, ModelSpec& model) {

@@ -13,35 +13,38 @@
 namespace zeroplan {
 namespace {
 
-// A number of layers, or a pattern that says each of them; 1 where nothing is said.
-struct LayerFrequency {
-  std::int64_t step = 0;  // 0: the pattern says
-  std::vector<bool> pattern;
-};
-
-LayerFrequency read_frequency(const JsonObject& c, std::string_view key, std::int64_t layers) {
+// Which layers an argument names: by a pattern that says each of them, or by a number (1 where
+// nothing is said), of which `is_named` tells for each layer.
+std::vector<bool> read_frequency(const JsonObject& c,
+                                 std::string_view key,
+                                 std::int64_t layers,
+                                 bool (*is_named)(std::int64_t layer, std::int64_t number)) {
   const std::string text = c.find_string(key).value_or("1");
-  LayerFrequency f;
+  std::int64_t number = 0;
   const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, f.step);
-  if (error == std::errc{} && end == last && f.step > 0) return f;
-  f.step = 0;
-  f.pattern = read_layer_pattern(text, any_layers.most);
-  if (static_cast<std::int64_t>(f.pattern.size()) != layers) {
+  const auto [end, error] = std::from_chars(text.data(), last, number);
+  if (error == std::errc{} && end == last && number > 0) {
+    std::vector<bool> list;
+    for (std::int64_t i = 0; i < layers; ++i) list.push_back(is_named(i, number));
+    return list;
+  }
+  std::vector<bool> list = read_layer_pattern(text, any_layers.most);
+  if (static_cast<std::int64_t>(list.size()) != layers) {
     std::string argument(key);
     std::ranges::replace(argument, '_', '-');
     c.fail(fmt::format("{} '{}': must say each of the {} layers", argument, text, layers));
   }
-  return f;
+  return list;
 }
 
 // Every N-th layer from the first.
 void place_experts(const JsonObject& c, ModelSpec& model) {
-  const LayerFrequency f = read_frequency(c, "moe_layer_freq", model.layers);
-  if (f.step == 1) return;
-  for (std::int64_t i = 0; i < model.layers; ++i) {
-    const bool experts = f.step > 0 ? i % f.step == 0 : f.pattern[static_cast<std::size_t>(i)];
-    model.layer_kinds.push_back(experts ? LayerKind::moe : LayerKind::dense);
+  const std::vector<bool> experts =
+      read_frequency(c, "moe_layer_freq", model.layers,
+                     [](std::int64_t layer, std::int64_t n) { return layer % n == 0; });
+  if (std::ranges::find(experts, false) == experts.end()) return;
+  for (const bool has : experts) {
+    model.layer_kinds.push_back(has ? LayerKind::moe : LayerKind::dense);
   }
 }
 
@@ -54,7 +57,9 @@ void place_linear_attention(const JsonObject& c, ModelSpec& model) {
                        *variant));
   }
   if (!c.has("linear_attention_freq")) c.fail("no 'linear-attention-freq'");
-  const LayerFrequency f = read_frequency(c, "linear_attention_freq", model.layers);
+  const std::vector<bool> linear =
+      read_frequency(c, "linear_attention_freq", model.layers,
+                     [](std::int64_t layer, std::int64_t n) { return (layer + 1) % n != 0; });
   constexpr std::int64_t usual_keys = 16, usual_values = 32, usual_width = 128, usual_filter = 4;
   LinearAttentionSpec spec;
   spec.key_heads = c.find_integer("linear_num_key_heads", any_heads).value_or(usual_keys);
@@ -66,15 +71,9 @@ void place_linear_attention(const JsonObject& c, ModelSpec& model) {
     c.fail(fmt::format("linear-num-key-heads {} do not divide {} value heads", spec.key_heads,
                        spec.value_heads));
   }
-  std::vector<LayerKind> kinds;
-  for (std::int64_t i = 0; i < model.layers; ++i) {
-    const LayerKind kind = kind_of(model, i);
-    const bool linear = f.step > 0 ? (i + 1) % f.step != 0 : f.pattern[static_cast<std::size_t>(i)];
-    kinds.push_back(linear ? with_linear_attention(kind) : kind);
-  }
-  model.layer_kinds = std::move(kinds);
-  const bool any = std::ranges::any_of(model.layer_kinds, is_linear);
-  if (any) model.linear_attention = spec;
+  if (std::ranges::find(linear, true) == linear.end()) return;
+  model.linear_attention = spec;
+  model.layer_kinds = kinds_with_linear_attention(model, linear);
 }
 
 // "127,0": the keys before a query, and none after it. One layer in so many sees all.
