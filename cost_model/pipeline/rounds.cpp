@@ -45,7 +45,8 @@ Seconds shortest_pass(std::span<const PassTimeOf<Seconds>> chunks) {
 
 Rounds rounds_of(const Problem& problem) {
   const std::int64_t all = micro_batches(problem);
-  const std::int64_t round = std::max(problem.layout.pp, pipeline_of(problem, all).group);
+  const std::int64_t round =
+      std::max(problem.layout.pp, pipeline_of(problem, all).interleaving.group);
   const bool splits = splits_backward(problem.layout.schedule);  // backward passes
   const std::int64_t few = (splits ? 4 : 2) * round + all % round;
   if (all <= few + round) return {.few = all};

@@ -170,8 +170,12 @@ class FoldingSink {
     allocated_ -= program_.boundary;
   }
 
-  void forward(std::int32_t chunk, std::int32_t micro_batch) {
+  std::optional<Category> forward(std::int32_t chunk, std::int32_t micro_batch) {
     add(footprints(chunk, micro_batch).forward, Phase::forward);
+    if (!program_.early || !hands_over(program_, chunk)) return std::nullopt;
+    live_[Category::activations] += program_.boundary;  // beside what the footprint leaves
+    allocated_ += program_.boundary;
+    return Category::activations;
   }
 
   std::optional<Category> backward(std::int32_t chunk,

@@ -26,10 +26,13 @@ class CountingSink {
     return 0;
   }
   void free_border(int) { --now_.alive.back(); }
-  void forward(std::int32_t chunk, std::int32_t micro_batch) {
+  std::optional<int> forward(std::int32_t chunk, std::int32_t micro_batch) {
     const std::size_t size = size_of(chunk, micro_batch);
     note(1 + 2 * size);
     ++now_.alive[size];
+    if (!program_.early || !hands_over(program_, chunk)) return std::nullopt;
+    ++now_.alive.back();
+    return 0;
   }
   std::optional<int> backward(std::int32_t chunk, std::int32_t micro_batch, BackwardPart) {
     const std::size_t size = size_of(chunk, micro_batch);

@@ -39,7 +39,7 @@ class PlayingSink {
   }
   void free_border(Handle handle) { free(handle); }
 
-  void forward(std::int32_t chunk_index, std::int32_t micro_batch) {
+  std::optional<Handle> forward(std::int32_t chunk_index, std::int32_t micro_batch) {
     const ChunkProgram& chunk = program_.chunks[static_cast<std::size_t>(chunk_index)];
     std::vector<Instance>& instances = in_flight_[{chunk_index, micro_batch}];
     phase_ = Phase::forward;
@@ -64,7 +64,8 @@ class PlayingSink {
         free(batch);
       }
     }
-    if (chunk.sends && !chunk.keeps_output) free(take(instances.back()[Block::output]));
+    if (!hands_over(program_, chunk_index)) return std::nullopt;
+    return take(instances.back()[Block::output]);
   }
 
   std::optional<Handle> backward(std::int32_t chunk_index,

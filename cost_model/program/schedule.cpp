@@ -55,7 +55,7 @@ std::int64_t representative_micro_batches(const Problem& problem, std::int64_t r
     case Schedule::gpipe:
       return all;
     case Schedule::interleaved:
-      return std::min(all, round_up(4 * pp, pipeline_of(problem, all).group));
+      return std::min(all, round_up(4 * pp, pipeline_of(problem, all).interleaving.group));
     case Schedule::one_f_one_b:
       return std::min(all, pp - rank + 2);
     case Schedule::zb_h1:

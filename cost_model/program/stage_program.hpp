@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
+#include <optional>
 #include <vector>
 
 #include "cost_model/program/footprint.hpp"
@@ -71,6 +72,14 @@ inline std::int32_t last_micro_batch(const std::vector<Pass>& order) {
   return last;
 }
 
+/// Of a rank that receives while it computes, of how many, and how far it runs ahead.
+struct EarlyReceipts {
+  std::int64_t ranks = 1;
+  std::int64_t group = 1;       // micro-batches a chunk runs before the next one does
+  bool leads_forward = false;   // the first rank, to which the last sends
+  bool leads_backward = false;  // the last rank
+};
+
 struct StageProgram {
   std::vector<TensorSpec> resident;  // alive through every step
   Block step;                        // its forward pass ends the step: the optimizer
@@ -79,7 +88,14 @@ struct StageProgram {
   Bytes boundary;                 // x0: what crosses between stages for one micro-batch
   bool borders_resident = false;  // received tensors have buffers among what is resident
   bool forgets_borders = false;   // what crosses lives as long as its micro-batch's graph
+  std::optional<EarlyReceipts> early;
 };
+
+/// Whether a forward pass of the chunk ends with an output that goes elsewhere and is not kept.
+inline bool hands_over(const StageProgram& program, std::int32_t chunk) {
+  const ChunkProgram& own = program.chunks[static_cast<std::size_t>(chunk)];
+  return own.sends && !own.keeps_output;
+}
 
 /// The program of a runtime that needs no blocks made before.
 template <StageProgram (*stage)(const Problem&, const WeightInventory&, const Stage&)>

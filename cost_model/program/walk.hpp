@@ -6,7 +6,9 @@
 //   void begin(const Pass&)                  the events that follow are of this pass
 //   Handle allocate_border(name, category)   a tensor of StageProgram::boundary bytes
 //   void free_border(Handle)
-//   void forward(chunk, micro_batch)         its blocks; a sent output is freed at the end
+//   std::optional<Handle> forward(chunk, micro_batch)
+//                                            its blocks; gives the output to send, unless the
+//                                            chunk keeps it
 //   std::optional<Handle> backward(chunk, micro_batch, part)
 //                                            in reverse; gives the gradient to send, if the part
 //                                            makes one
@@ -17,9 +19,9 @@
 #include <optional>
 #include <vector>
 
-#include "cost_model/program/counted_pool.hpp"
+#include "cost_model/program/borders.hpp"
+#include "cost_model/program/early_walk.hpp"
 #include "cost_model/program/schedule.hpp"
-#include "cost_model/program/stage_program.hpp"
 
 namespace zeroplan {
 
@@ -30,13 +32,11 @@ template <class Sink>
 class StepWalk {
  public:
   StepWalk(const StageProgram& program, Sink& sink)
-      : program_(program), sink_(sink), chunks_(program.chunks.size()) {
+      : program_(program), sink_(sink), borders_(sink), chunks_(program.chunks.size()) {
     // The step before left each decoder its last input, and the gradient that this input owns.
     for (std::size_t c = 0; c < chunks_.size() && !program.forgets_borders; ++c) {
       if (!program.chunks[c].receives || program.borders_resident) continue;
-      chunks_[c].decoder_input = leaves_.make();
-      chunks_[c].decoder_input->tensor = hold("stage input", Category::activations);
-      chunks_[c].decoder_input->gradient = hold("input gradient", Category::temporaries);
+      chunks_[c].decoder_input = borders_.finished_leaf();
     }
   }
 
@@ -57,46 +57,26 @@ class StepWalk {
  private:
   using Handle = typename Sink::Handle;
 
-  // A tensor at a border, freed in the sink with its last owner.
-  struct Border {
-    Border(Sink& s, Handle h) : sink(s), handle(h) {}
-    Border(const Border&) = delete;
-    Border& operator=(const Border&) = delete;
-    ~Border() { sink.free_border(handle); }
-    Sink& sink;
-    Handle handle;
-  };
-  using Held = typename CountedPool<Border>::Ref;
-
-  // A leaf of autograd: the received input, which owns its gradient once there is one.
-  struct Leaf {
-    Held tensor;
-    Held gradient;
-  };
-  using HeldLeaf = typename CountedPool<Leaf>::Ref;
+  using Held = typename Borders<Sink>::Held;
+  using HeldLeaf = typename Borders<Sink>::HeldLeaf;
 
   struct Chunk {
     std::deque<HeldLeaf> in_flight;
     HeldLeaf decoder_input;
   };
 
-  Held hold(Handle handle) { return borders_.make(sink_, handle); }
-  Held hold(std::string_view name, Category category) {
-    return hold(sink_.allocate_border(name, category));
-  }
-
   void forward(const Pass& pass) {
     Chunk& chunk = chunks_[static_cast<std::size_t>(pass.chunk)];
     HeldLeaf leaf;
     if (program_.chunks[static_cast<std::size_t>(pass.chunk)].receives) {
-      leaf = leaves_.make();
+      leaf = borders_.leaf();
       if (!program_.borders_resident) {
-        leaf->tensor = hold("stage input", Category::activations);
+        leaf->tensor = borders_.input();
         if (!program_.forgets_borders) chunk.decoder_input = leaf;
       }
     }
-    if (program_.forgets_borders) input_tensor_grad_ = Held();  // sent before this pass received
-    sink_.forward(pass.chunk, pass.micro_batch);
+    if (program_.forgets_borders) input_tensor_grad_ = Held();   // sent before this pass received
+    borders_.hold(sink_.forward(pass.chunk, pass.micro_batch));  // sent at once
     chunk.in_flight.push_back(leaf);
     if (program_.forgets_borders) return;
     output_tensor_ = leaf;  // the graph of a sent output still leads to its input
@@ -108,15 +88,14 @@ class StepWalk {
     chunk.in_flight.pop_front();
     if (!program_.forgets_borders) output_tensor_ = leaf;
     const bool sends = program_.chunks[static_cast<std::size_t>(pass.chunk)].sends;
-    output_tensor_grad_ = sends && !program_.borders_resident
-                              ? hold("received gradient", Category::temporaries)
-                              : Held();
+    output_tensor_grad_ =
+        sends && !program_.borders_resident ? borders_.received_gradient() : Held();
     if (part == BackwardPart::input_gradient && weights_read_output_grad(pass)) {
       put_off_[{pass.chunk, pass.micro_batch}] = output_tensor_grad_;
     }
     const std::optional<Handle> gradient = sink_.backward(pass.chunk, pass.micro_batch, part);
     if (leaf && gradient) {
-      leaf->gradient = hold(*gradient);
+      leaf->gradient = borders_.hold(gradient);
       input_tensor_grad_ = leaf->gradient;
     } else {
       input_tensor_grad_ = Held();
@@ -143,8 +122,7 @@ class StepWalk {
 
   const StageProgram& program_;
   Sink& sink_;
-  CountedPool<Border> borders_;
-  CountedPool<Leaf> leaves_;
+  Borders<Sink> borders_;
   std::vector<Chunk> chunks_;
   std::map<std::pair<std::int32_t, std::int32_t>, Held> put_off_;  // by chunk and micro-batch
   HeldLeaf output_tensor_;
@@ -156,7 +134,10 @@ class StepWalk {
 /// gathered for it, what is saved goes to the host tensor by tensor and takes no memory here.
 template <class Sink>
 void walk_step(const StageProgram& program, const std::vector<Pass>& order, Sink& sink) {
-  {
+  if (program.early) {
+    EarlyWalk<Sink> walk(program, order, sink);
+    for (const Pass& pass : order) walk.run(pass);
+  } else {
     StepWalk<Sink> walk(program, sink);
     for (const Pass& pass : order) walk.run(pass);
   }

@@ -28,6 +28,7 @@ struct Block;
 struct Call;
 struct CollectiveLoad;
 struct HostTensors;
+struct Interleaving;
 struct KernelHabits;
 struct ModelSpec;
 struct ModelStates;
@@ -162,8 +163,8 @@ struct RuntimeCode {
 
   // How fast the runtime is (kernel/, schedule/, pipeline/).
   Of<KernelHabits> kernels;
-  /// Micro-batches that a chunk of an interleaved schedule runs before the next one does.
-  Of<std::int64_t> interleaved_group;
+  /// How an interleaved schedule goes round the chunks of a rank.
+  Of<Interleaving> interleaving;
   /// A message between stages keeps the sender's stream busy.
   Of<bool> sends_block;
   /// What a collective of replicas, of context parallelism, or of experts runs beside.

@@ -36,12 +36,12 @@ Place at(const Pipeline& p, std::int64_t position, std::int32_t chunk) {
 
 }  // namespace
 
-std::int64_t even_rounds(const Problem& p) {
+Interleaving even_rounds(const Problem& p) {
   const std::int64_t pp = p.layout.pp;
   const std::int64_t m = forward_passes(p);
   std::int64_t rounds = std::max<std::int64_t>(1, m / pp);
   while (m % rounds != 0) --rounds;
-  return m / rounds;
+  return {.group = m / rounds};
 }
 
 Pipeline pipeline_of(const Problem& problem, std::int64_t micro_batches) {
@@ -50,7 +50,7 @@ Pipeline pipeline_of(const Problem& problem, std::int64_t micro_batches) {
           .ranks = l.pp,
           .chunks = l.schedule == Schedule::dualpipe ? 2 : l.vpp,
           .micro_batches = micro_batches,
-          .group = code_of(problem).interleaved_group(problem)};
+          .interleaving = code_of(problem).interleaving(problem)};
 }
 
 std::optional<Place> next_place(const Pipeline& pipeline, const Place& place) {

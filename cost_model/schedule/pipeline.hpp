@@ -10,23 +10,30 @@
 
 namespace zeroplan {
 
+/// How the interleaved schedule goes round the chunks of a rank.
+struct Interleaving {
+  std::int64_t group = 1;  // micro-batches a chunk runs before the next does
+  std::int64_t ahead = 0;  // passes of the warm-up beyond those that the ranks behind ask for
+  friend auto operator<=>(const Interleaving&, const Interleaving&) = default;
+};
+
 struct Pipeline {
   Schedule schedule = Schedule::one_f_one_b;
   std::int64_t ranks = 1;          // p
   std::int64_t chunks = 1;         // v: model chunks of a rank, of both directions in DualPipe
   std::int64_t micro_batches = 1;  // m
-  std::int64_t group = 1;          // interleaved: micro-batches a chunk runs before the next does
+  Interleaving interleaving;
   friend auto operator<=>(const Pipeline&, const Pipeline&) = default;
 };
 
 /// The problem's pipeline, in a step of `micro_batches` micro-batches.
 Pipeline pipeline_of(const Problem& problem, std::int64_t micro_batches);
 
-/// Micro-batches that a chunk of PyTorch's interleaved schedule runs before the next one does
+/// That of PyTorch's interleaved schedule
 /// (torch/distributed/pipelining/schedules.py, ScheduleInterleaved1F1B): as many rounds as there
 /// are whole multiples of pp, all alike. Where they cannot be, which PyTorch refuses of this
 /// schedule, but not of those simulated by it, fewer.
-std::int64_t even_rounds(const Problem& problem);
+Interleaving even_rounds(const Problem& problem);
 
 /// A place in the chain of model chunks that a micro-batch crosses.
 struct Place {

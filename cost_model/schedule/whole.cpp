@@ -27,8 +27,8 @@ std::vector<Pass> one_each(const std::vector<Pass>& forward,
 std::vector<Pass> grouped(const Pipeline& p, PassKind kind) {
   std::vector<Pass> list;
   list.reserve(static_cast<std::size_t>(p.micro_batches * p.chunks));
-  for (std::int64_t first = 0; first < p.micro_batches; first += p.group) {
-    const std::int64_t last = std::min(first + p.group, p.micro_batches);
+  for (std::int64_t first = 0; first < p.micro_batches; first += p.interleaving.group) {
+    const std::int64_t last = std::min(first + p.interleaving.group, p.micro_batches);
     for (std::int64_t c = 0; c < p.chunks; ++c) {
       const std::int64_t chunk = kind == PassKind::backward ? p.chunks - 1 - c : c;
       for (std::int64_t i = first; i < last; ++i) {
@@ -55,7 +55,8 @@ std::vector<Pass> one_f_one_b(const Pipeline& pipeline, std::int64_t rank) {
 }
 
 std::vector<Pass> interleaved(const Pipeline& pipeline, std::int64_t rank) {
-  return after(pipeline, 2 * (pipeline.ranks - rank - 1) + (pipeline.chunks - 1) * pipeline.group);
+  const auto& [group, ahead] = pipeline.interleaving;
+  return after(pipeline, 2 * (pipeline.ranks - rank - 1) + (pipeline.chunks - 1) * group + ahead);
 }
 
 }  // namespace zeroplan

@@ -84,8 +84,11 @@ double most_held(const Pipeline& pipeline, std::int64_t rank, const Units& units
 }
 
 Pipeline pipeline(Schedule schedule, std::int64_t pp, std::int64_t chunks) {
-  return {
-      .schedule = schedule, .ranks = pp, .chunks = chunks, .micro_batches = 4 * pp, .group = pp};
+  return {.schedule = schedule,
+          .ranks = pp,
+          .chunks = chunks,
+          .micro_batches = 4 * pp,
+          .interleaving = {.group = pp}};
 }
 
 // Chunks in flight at most on a rank.

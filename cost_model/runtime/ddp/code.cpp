@@ -75,7 +75,7 @@ constexpr RuntimeCode ddp_code{
     .on_host = gradients_on_host,
     .activations_on_host = none_on_host,
     .kernels = habits,
-    .interleaved_group = even_rounds,
+    .interleaving = even_rounds,
     .sends_block = sends_blocks_in_one_chunk,
     .replicas_behind = replicas,
     .context_behind = waits,

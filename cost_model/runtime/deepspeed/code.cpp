@@ -203,7 +203,7 @@ constexpr RuntimeCode deepspeed_code{
     .on_host = on_host,
     .activations_on_host = checkpoints,
     .kernels = habits,
-    .interleaved_group = even_rounds,
+    .interleaving = even_rounds,
     .sends_block = sends_blocks_in_one_chunk,
     .replicas_behind = deepspeed_replicas,
     .context_behind = waits,

@@ -220,7 +220,7 @@ constexpr RuntimeCode fsdp2_code{
     .on_host = gradients_on_host,
     .activations_on_host = none_on_host,
     .kernels = habits,
-    .interleaved_group = even_rounds,
+    .interleaving = even_rounds,
     .sends_block = exchange_waits,
     .replicas_behind = replicas,
     .context_behind = waits,

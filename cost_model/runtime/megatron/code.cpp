@@ -36,9 +36,13 @@ AllocatorConfig segments(const Problem& p) {
   return {.expandable_segments = p.runtime.megatron.expandable_segments};
 }
 
-std::int64_t interleaved_group(const Problem& p) {
-  const std::int64_t set = p.runtime.megatron.microbatch_group_size_per_vp_stage;
-  return set > 0 ? set : p.layout.pp;
+// A pass more is ahead where forward and backward passes run as one
+// (core/pipeline_parallel/schedules.py get_pp_rank_microbatches).
+Interleaving interleaving(const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  const std::int64_t group = set.microbatch_group_size_per_vp_stage;
+  return {.group = group > 0 ? group : p.layout.pp,
+          .ahead = set.overlap_moe_expert_parallel_comm ? 1 : 0};
 }
 
 // core/pipeline_parallel/schedules.py send_forward_recv_backward. Interleaved schedules send while
@@ -156,7 +160,7 @@ constexpr RuntimeCode megatron_code{
     .on_host = fp32_gradients_on_host,
     .activations_on_host = saved_by_layers,
     .kernels = megatron_kernels,
-    .interleaved_group = interleaved_group,
+    .interleaving = interleaving,
     .sends_block = exchange_waits,
     .replicas_behind = megatron_replicas,
     .context_behind = megatron_context,

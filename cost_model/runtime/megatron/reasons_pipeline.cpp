@@ -78,7 +78,7 @@ Reason interleaved_groups(const Problem& p) {
   if (p.layout.schedule != Schedule::interleaved) return std::nullopt;
   const std::int64_t m = micro_batches(p);
   const std::int64_t pp = p.layout.pp;
-  const std::int64_t group = pipeline_of(p, m).group;
+  const std::int64_t group = pipeline_of(p, m).interleaving.group;
   if (group == pp) {
     return because(m == 0 || m % pp != 0,
                    "{} micro-batches are not a multiple of pp {}, as interleaving needs", m, pp);

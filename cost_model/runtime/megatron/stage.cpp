@@ -6,6 +6,7 @@
 #include "cost_model/runtime/megatron/layer.hpp"
 #include "cost_model/runtime/megatron/offload.hpp"
 #include "cost_model/runtime/megatron/stage.hpp"
+#include "cost_model/schedule/pipeline.hpp"
 #include "cost_model/states/buffers.hpp"
 
 namespace zeroplan {
@@ -24,9 +25,10 @@ void add_module_buffers(std::vector<TensorSpec>& out, const MegatronShape& s, co
   const AttentionSpec& a = p.model.attention;
   const std::int64_t layers = layer_count(stage);
   if (p.model.learned_positions == 0) {
-    // fp32 angles, one table a model; latent attention has cosine and sine in 16 bits a layer.
+    // fp32 angles, one table a chunk; latent attention has cosine and sine in 16 bits a layer.
+    const auto chunks = static_cast<std::int64_t>(stage.chunks.size());
     const Bytes table = a.mla ? 4 * layers * Bytes{local_sequence * a.mla->qk_rope_head_dim}
-                              : Bytes{4 * local_sequence * a.head_dim};
+                              : 4 * chunks * Bytes{local_sequence * a.head_dim};
     add(out, "rotary table", table, Category::workspace);
   }
   const bool local_layers = s.settings().local_layers();
@@ -148,6 +150,15 @@ std::int64_t largest_parameter(const Problem& p,
   return largest;
 }
 
+// overlap_p2p_comm, which is on where a rank holds several chunks (training/arguments.py).
+std::optional<EarlyReceipts> early_receipts(const Problem& p, const Stage& stage) {
+  if (p.layout.schedule != Schedule::interleaved || p.layout.pp == 1) return std::nullopt;
+  return EarlyReceipts{.ranks = p.layout.pp,
+                       .group = pipeline_of(p, 1).interleaving.group,
+                       .leads_forward = begins_model(stage, 0),
+                       .leads_backward = ends_model(stage, stage.chunks.size() - 1)};
+}
+
 }  // namespace
 
 std::vector<TensorSpec> megatron_states(const Problem& problem,
@@ -251,7 +262,8 @@ ChunkProgram megatron_chunk(const Problem& problem,
 StageProgram megatron_chunks(const Problem& problem,
                              const MegatronBlocks& blocks,
                              const Stage& stage) {
-  StageProgram program{.boundary = megatron_boundary(problem)};
+  StageProgram program{.boundary = megatron_boundary(problem),
+                       .early = early_receipts(problem, stage)};
   program.chunks.reserve(stage.chunks.size());
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     program.chunks.push_back(megatron_chunk(problem, blocks, stage, i));

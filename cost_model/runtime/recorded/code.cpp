@@ -104,7 +104,7 @@ constexpr RuntimeCode recorded_code{
     .on_host = gradients_on_host,
     .activations_on_host = none_on_host,
     .kernels = plain_kernels,
-    .interleaved_group = even_rounds,
+    .interleaving = even_rounds,
     .sends_block = sends_blocks_in_one_chunk,
     .replicas_behind = waits,
     .context_behind = waits,

@@ -86,7 +86,7 @@ constexpr RuntimeCode zeroplan_code{
     .on_host = gradients_on_host,
     .activations_on_host = none_on_host,
     .kernels = joined_kernels,
-    .interleaved_group = even_rounds,
+    .interleaving = even_rounds,
     .sends_block = sends_blocks_in_one_chunk,
     .replicas_behind = replicas,
     .context_behind = waits,

@@ -64,7 +64,7 @@ TEST_CASE("passes timed side by side end as each timing does alone") {
          .ranks = static_cast<std::int64_t>(ranks),
          .chunks = static_cast<std::int64_t>(chunks),
          .micro_batches = static_cast<std::int64_t>(2 * ranks),
-         .group = static_cast<std::int64_t>(ranks)});
+         .interleaving = {.group = static_cast<std::int64_t>(ranks)}});
     std::vector<PassTimeOf<Lanes>> passes(ranks * chunks);
     OrderedPasses::RankOfEach<Lanes> through;
     for (auto& rank : through) {

@@ -18,8 +18,11 @@ namespace {
 Pipeline pipeline(Schedule schedule, std::int64_t p, std::int64_t m, std::int64_t v = 1) {
   const std::int64_t chunks = schedule == Schedule::interleaved ? v : 1;
   const bool two = schedule == Schedule::zb_v || schedule == Schedule::dualpipe;
-  return {
-      .schedule = schedule, .ranks = p, .chunks = two ? 2 : chunks, .micro_batches = m, .group = p};
+  return {.schedule = schedule,
+          .ranks = p,
+          .chunks = two ? 2 : chunks,
+          .micro_batches = m,
+          .interleaving = {.group = p}};
 }
 
 std::string text(const std::vector<Pass>& order) {
@@ -89,6 +92,15 @@ TEST_CASE("the orders of ZB-H1 and ZB-H2 are those of the paper's figures") {
 TEST_CASE("ZB-V's ranks run both arms of the V") {
   REQUIRE(text(passes(pipeline(Schedule::zb_v, 2, 3), 1)) ==
           "f0 f0' f1 f1' b0' w0' f2 b0 w0 f2' b1' w1' b1 b2' b2 w1 w2' w2 ");
+}
+
+// Megatron-LM core/pipeline_parallel/schedules.py get_pp_rank_microbatches.
+TEST_CASE("where passes of both directions run as one, a rank is one more ahead") {
+  Pipeline p = pipeline(Schedule::interleaved, 2, 4, 2);
+  p.interleaving.ahead = 1;
+  REQUIRE(text(passes(p, 1)) == "f0 f1 f0' f1' b0' f2 b1' f3 b0 f2' b1 f3' b2' b3' b2 b3 ");
+  p.interleaving.ahead = 0;
+  REQUIRE(text(passes(p, 1)) == "f0 f1 f0' b0' f1' b1' f2 b0 f3 b1 f2' b2' f3' b3' b2 b3 ");
 }
 
 TEST_CASE("each pass runs once, gradients after what they come from, and no rank waits for ever") {

@@ -248,6 +248,8 @@ TEST_CASE("a rotary table is one of fp32 angles, or latent attention's of each l
   };
   Problem p = problem(Runtime::megatron, "llama3-8b", {.cp = 2});
   CHECK(table(p) == Bytes{4 * 4096 / 2 * 128});
+  p.layout = {.dp = 1, .pp = 2, .vpp = 4, .schedule = Schedule::interleaved};
+  CHECK(table(p) == Bytes{4 * 4 * 4096 * 128});  // of each chunk
   p = problem(Runtime::megatron, "deepseek-v2-lite", {.pp = 3});
   CHECK(table(p) == Bytes{9 * 2 * 2 * 4096 * 64});
 }
