@@ -151,12 +151,17 @@ void Enumeration::below(const Layout& start,
 
 std::int64_t Enumeration::leaves(std::size_t level) {
   if (level == choice_order.size()) return 1;
+  // Below a shape sizes are kept where they differ, and found again where they are as many times
+  // the next one's: what is kept takes longer to write than to find.
+  const bool all_alike = (set_of({choice_order[level]}) & deciding) == 0;
+  const bool kept = !all_alike || level <= shape_depth;
+  if (kept) {
+    const auto found = sizes_.find(key(level));
+    if (found != sizes_.end()) return found->second;
+  }
   const Layout before = problem_.layout;
-  const auto [found, added] = sizes_.try_emplace(key(level), 0);
-  if (!added) return found->second;
   std::int64_t sum = 0;
   const Values open = values(level);
-  const bool all_alike = (set_of({choice_order[level]}) & deciding) == 0;
   for (const std::int64_t value : open) {
     choose(choice_order[level], value);
     sum += leaves(level + 1) * (all_alike ? std::ssize(open) : 1);
@@ -164,7 +169,8 @@ std::int64_t Enumeration::leaves(std::size_t level) {
     if (all_alike) break;
   }
   follow(space_.request, choice_order[level], problem_);
-  return sizes_[key(level)] = sum;
+  if (kept) sizes_[key(level)] = sum;
+  return sum;
 }
 
 }  // namespace zeroplan
