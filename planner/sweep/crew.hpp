@@ -21,6 +21,13 @@ class Crew {
   Crew(const Crew& all, ShapeSearch& own)
       : spaces_(all.spaces_), team_(1), workers_(1), own_(&own), all_(&all) {}
 
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+  /// What they remember takes as long to free as some plans to find.
+  ~Crew() {
+    team_.each(0, workers_.size(), [&](std::size_t, std::size_t i) { workers_[i].reset(); });
+  }
+
   /// Calls work(worker, i) for each i from `first` to before `last`; `home`: as ThreadTeam has it.
   template <class Work>
   void in_parallel(std::size_t first,
