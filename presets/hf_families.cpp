@@ -168,6 +168,14 @@ constexpr HfFamily qwen_hybrid(std::string_view model_type,
   return family;
 }
 
+// Layers are state spaces but for those that the file names.
+constexpr HfFamily bamba() {
+  return {.model_type = "bamba",
+          .attention_bias = BiasKey::qkv_and_output,
+          .kv_heads_in_file = true,
+          .read_quirks = bamba_quirks};
+}
+
 constexpr HfFamily gemma(std::string_view model_type, std::int64_t norms_per_layer, bool qk_norm) {
   return {.model_type = model_type,
           .norms_per_layer = norms_per_layer,
@@ -268,6 +276,7 @@ constexpr HfFamily phi3() {
 
 constexpr std::array families{
     with_squared_relu("arcee", Norm::rms),
+    bamba(),
     bloom(),
     deepseek("deepseek_v2", read_deepseek_v2_experts),
     deepseek("deepseek_v3", read_deepseek_v3_experts),

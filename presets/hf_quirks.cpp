@@ -54,6 +54,41 @@ LinearAttentionSpec read_linear_attention(const JsonObject& config) {
   return spec;
 }
 
+StateSpaceSpec read_state_space(const JsonObject& config, std::int64_t hidden_size) {
+  StateSpaceSpec spec;
+  const std::int64_t times = config.find_integer("mamba_expand", any_size).value_or(2);
+  const std::int64_t features = times * hidden_size;
+  spec.heads = read_size(config, {"mamba_n_heads"}, any_heads);
+  const bool derived = !config.has("mamba_d_head") || config.value().at("mamba_d_head") == "auto";
+  spec.head_dim = derived ? features / spec.heads : config.integer("mamba_d_head", any_size);
+  spec.groups = read_size(config, {"mamba_n_groups"}, any_heads);
+  spec.state = read_size(config, {"mamba_d_state"}, any_size);
+  spec.convolution = read_size(config, {"mamba_d_conv"}, any_size);
+  spec.chunk = read_size(config, {"mamba_chunk_size"}, any_size);
+  spec.convolution_bias = config.find_boolean("mamba_conv_bias").value_or(true);
+  spec.bias = config.find_boolean("mamba_proj_bias").value_or(false);
+  if (spec.features() != features) {
+    config.fail(fmt::format("{} heads of {} are not mamba_expand x hidden_size, {}", spec.heads,
+                            spec.head_dim, features));
+  }
+  if (spec.heads % spec.groups != 0) {
+    config.fail(
+        fmt::format("{} groups of a state space do not divide {} heads", spec.groups, spec.heads));
+  }
+  return spec;
+}
+
+// Whether each layer is a state space: as the file lists them, or all but those of these numbers.
+std::vector<bool> state_space_layers(const JsonObject& config, std::int64_t layers) {
+  if (config.has("layer_types")) return linear_layers(config, layers);
+  std::vector<bool> scans(static_cast<std::size_t>(layers), true);
+  if (!config.has("attn_layer_indices")) return scans;
+  for (const std::int64_t i : config.integers("attn_layer_indices", {0, any_layers.most})) {
+    if (i < layers) scans[static_cast<std::size_t>(i)] = false;  // a shorter model has no others
+  }
+  return scans;
+}
+
 }  // namespace
 
 std::vector<LayerKind> kinds_with_linear_attention(const ModelSpec& model,
@@ -73,6 +108,14 @@ void qwen_hybrid_quirks(const JsonObject& config, ModelSpec& model) {
   model.linear_attention = read_linear_attention(config);
   model.linear_attention->joined_projections = model.family == "qwen3_next";
   model.layer_kinds = kinds_with_linear_attention(model, linear);
+}
+
+void bamba_quirks(const JsonObject& config, ModelSpec& model) {
+  llama_quirks(config, model);
+  const std::vector<bool> scans = state_space_layers(config, model.layers);
+  if (std::ranges::find(scans, true) == scans.end()) return;
+  model.state_space = read_state_space(config, model.hidden_size);
+  model.layer_kinds = kinds_with_linear_attention(model, scans);
 }
 
 void falcon_quirks(const JsonObject& config, ModelSpec& model) {

@@ -33,6 +33,13 @@ double linear_attention_matrices(const LinearAttentionSpec& a, double h) {
          mixed * static_cast<double>(a.convolution);
 }
 
+double state_space_matrices(const StateSpaceSpec& m, double h) {
+  const double features = static_cast<double>(m.heads) * static_cast<double>(m.head_dim);
+  const double mixed = features + 2 * static_cast<double>(m.groups) * static_cast<double>(m.state);
+  return h * (2 * features + mixed + static_cast<double>(m.heads)) +
+         mixed * static_cast<double>(m.convolution);
+}
+
 /// All matrices of the model in floating point, rounded up in meaning: every layer is taken to hold
 /// both kinds of attention and of MLP. Norms and biases are less than any matrix of their layer.
 double rough_parameters(const ModelSpec& model) {
@@ -40,6 +47,7 @@ double rough_parameters(const ModelSpec& model) {
   double layer = attention_matrices(model.attention, h) +
                  3 * h * static_cast<double>(model.mlp.intermediate_size);
   if (model.linear_attention) layer += linear_attention_matrices(*model.linear_attention, h);
+  if (model.state_space) layer += state_space_matrices(*model.state_space, h);
   if (model.moe) {
     const auto experts = static_cast<double>(model.moe->experts);
     layer += 3 * h *

@@ -19,7 +19,8 @@ void add_weights(Explanation& out,
   };
   if (stage.embedding) add("embedding", inventory.embedding, 1);
   for (const LayerKind kind : all_layer_kinds) {
-    add(name_of(kind), inventory.layer(kind), layer_count(problem.model, stage, kind));
+    add(layer_name(problem.model, kind), inventory.layer(kind),
+        layer_count(problem.model, stage, kind));
   }
   if (stage.head) {
     const std::int64_t modules = trained_mtp_modules(problem);

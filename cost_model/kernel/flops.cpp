@@ -7,6 +7,7 @@
 #include "cost_model/kernel/delta_rule.hpp"
 #include "cost_model/kernel/layer_gemms.hpp"
 #include "cost_model/kernel/recorded_flops.hpp"
+#include "cost_model/kernel/state_space.hpp"
 #include "cost_model/program/block.hpp"
 #include "cost_model/question/runtime_code.hpp"
 #include "cost_model/rank/recomputed.hpp"
@@ -17,7 +18,9 @@ namespace zeroplan {
 namespace {
 
 // What the terms of a layer are called: its linears, and what is beside them.
-constexpr ByKind<std::pair<std::string_view, std::string_view>> term_names{
+using TermNames = std::pair<std::string_view, std::string_view>;
+constexpr TermNames state_space_terms{"linears beside a state space", "scan of the state"};
+constexpr ByKind<TermNames> term_names{
     {{{"linears of a dense layer", "attention scores of a dense layer"},
       {"linears of an MoE layer", "attention scores of an MoE layer"},
       {"linears beside linear attention", "delta rule and convolution"},
@@ -82,7 +85,9 @@ RepeatedFlops repeated_flops(const Problem& p, LayerKind kind, double scores_of_
     if (layers == 0 || set == 0) return;
     const Modules repeated = repeated_modules(p, kind, set);
     sum.linears += layers * repeated_linear_flops(p, kind, repeated);
-    const Module mixing = is_linear(kind) ? Module::delta_rule : Module::core_attention;
+    const Module mixing = !is_linear(kind)      ? Module::core_attention
+                          : p.model.state_space ? Module::state_scan
+                                                : Module::delta_rule;
     if (contains(repeated, mixing)) sum.scores += layers * scores_of_layer;
   };
   const double again = repeating_layers(p, kind);
@@ -118,7 +123,9 @@ double layer_mixing_flops(const ModelSpec& model,
                           std::int64_t sequence,
                           ScoreCount count) {
   if (!is_linear(kind)) return layer_score_flops(model, sequence, count);
-  return static_cast<double>(sequence) * delta_rule_flops(*model.linear_attention);
+  const double of_token = model.state_space ? state_space_flops(*model.state_space)
+                                            : delta_rule_flops(*model.linear_attention);
+  return static_cast<double>(sequence) * of_token;
 }
 
 double head_flops(const ModelSpec& model, std::int64_t sequence) {
@@ -143,7 +150,8 @@ std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count) {
     if (layers == 0) continue;
     const double mixing = layer_mixing_flops(model, kind, s, count);
     const RepeatedFlops again = repeated_flops(problem, kind, mixing);
-    const auto& [linears, rest] = term_names[kind];
+    const bool scans = is_linear(kind) && model.state_space;
+    const auto& [linears, rest] = scans ? state_space_terms : term_names[kind];
     terms.push_back({linears, layers, layer_linear_flops(model, kind, s), again.linears});
     terms.push_back({rest, layers, mixing, again.scores});
   }

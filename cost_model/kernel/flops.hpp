@@ -18,7 +18,7 @@ double layer_linear_flops(const ModelSpec& model, LayerKind kind, std::int64_t s
 double layer_score_flops(const ModelSpec& model, std::int64_t sequence, ScoreCount count);
 
 /// FLOPs of one sample's forward pass in a layer of this kind beside its linears: scores, or those
-/// of linear attention (delta_rule_flops).
+/// of linear attention (delta_rule_flops) or a state space (state_space_flops).
 double layer_mixing_flops(const ModelSpec& model,
                           LayerKind kind,
                           std::int64_t sequence,

@@ -13,7 +13,8 @@ namespace {
 void add_core(ModuleList& list, const Problem& p, LayerKind kind) {
   const ModelSpec& model = p.model;
   if (is_linear(kind)) {
-    for (const Module own : {Module::convolution, Module::delta_rule, Module::gated_output}) {
+    const Module state = model.state_space ? Module::state_scan : Module::delta_rule;
+    for (const Module own : {Module::convolution, state, Module::gated_output}) {
       list.push_back({own});
     }
     return;

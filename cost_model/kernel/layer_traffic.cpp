@@ -10,6 +10,7 @@
 #include "cost_model/kernel/layer_gemms.hpp"
 #include "cost_model/kernel/residual_traffic.hpp"
 #include "cost_model/kernel/spelt_traffic.hpp"
+#include "cost_model/kernel/state_space.hpp"
 #include "cost_model/kernel/time_constants.hpp"
 #include "cost_model/rank/token_shape.hpp"
 #include "cost_model/states/model_states.hpp"
@@ -112,8 +113,12 @@ void add_attention(std::vector<Traffic>& out, const TrafficSizes& s) {
   }
 }
 
-void add_delta_rule(std::vector<Traffic>& out, const TrafficSizes& s) {
+// Of layers that keep a state.
+void add_recurrence(std::vector<Traffic>& out, const TrafficSizes& s) {
   const Layout& l = s.problem.layout;
+  if (const auto& mixer = s.problem.model.state_space) {
+    return add_state_space(out, *mixer, s.tokens, l.micro_batch);
+  }
   add_linear_attention(out, local_linear_attention(s.problem), s.tokens * l.cp,
                        {.spells_out = s.habits.spells_out_layers,
                         .exchanges_heads = l.cp > 1,
@@ -188,7 +193,7 @@ void add_rest(std::vector<Traffic>& out, const TrafficSizes& s, LayerKind kind) 
   if (norms.pre_mlp) add_norm(out, s, Module::pre_mlp_norm);
   if (norms.after) add_norm(out, s, Module::post_norm);
   out.push_back(sum_traffic(s, Module::residual));
-  is_linear(kind) ? add_delta_rule(out, s) : add_attention(out, s);
+  is_linear(kind) ? add_recurrence(out, s) : add_attention(out, s);
   if (has_experts(kind)) {
     add_router(out, s);
     add_shared_experts(out, s);

@@ -52,9 +52,10 @@ Reason sequence_rows(const Problem& p);
 Reason sequence_parallel_needs_tp(const Problem& p);
 Reason no_sequence_parallel(const Problem& p);
 Reason positions(const Problem& p);
-/// Whether layers attend linearly; a gate of the other layers' attention comes with it.
-bool has_linear_attention(const ModelSpec& model);
-/// Of layers with linear attention, where none and where some are described.
+/// Whether layers attend linearly, with which comes a gate of the other layers' attention, or are
+/// state spaces.
+bool is_hybrid(const ModelSpec& model);
+/// Of such layers, where none and where some are described.
 Reason no_linear_attention(const Problem& p);
 Reason linear_attention(const Problem& p);
 

@@ -77,13 +77,19 @@ Reason positions(const Problem& p) {
                  p.model.max_position_embeddings, p.training.sequence_length);
 }
 
-bool has_linear_attention(const ModelSpec& model) {
-  return model.linear_attention || model.attention.output_gate;
+bool is_hybrid(const ModelSpec& model) {
+  return model.linear_attention || model.state_space || model.attention.output_gate;
 }
 
 Reason no_linear_attention(const Problem& p) {
+  if (p.model.state_space) {
+    return fmt::format(
+        "a state space, which {} has, is described in Transformers' layers of 16 bits: --runtime "
+        "fsdp2 --set layers=huggingface, or --runtime ddp",
+        p.model.name);
+  }
   return because(
-      has_linear_attention(p.model),
+      is_hybrid(p.model),
       "linear attention, which {} has, is described in Megatron-Core's layers, --runtime "
       "megatron, and Transformers' of 16 bits: --runtime fsdp2 --set "
       "layers=huggingface, --runtime deepspeed or ddp",
@@ -91,20 +97,22 @@ Reason no_linear_attention(const Problem& p) {
 }
 
 Reason linear_attention(const Problem& p) {
-  if (!has_linear_attention(p.model)) return std::nullopt;
+  if (!is_hybrid(p.model)) return std::nullopt;
   if (!code_of(p).transformers_layers(p) || p.training.precision == Precision::fp32) {
     return no_linear_attention(p);
   }
+  const std::string_view what = p.model.state_space ? "a state space" : "linear attention";
   if (p.runtime.fsdp2.compiles_layers()) {
-    return "compiled layers with linear attention are not described: --set compile.enable=false";
+    return fmt::format("compiled layers with {} are not described: --set compile.enable=false",
+                       what);
   }
   if (p.layout.tp > 1) {
-    return fmt::format("linear attention is whole on each rank: tp 1, not {}", p.layout.tp);
+    return fmt::format("{} is whole on each rank: tp 1, not {}", what, p.layout.tp);
   }
   return because(p.layout.cp > 1,
-                 "linear attention hands a state along the sequence, which context parallelism "
-                 "would divide: cp 1, not {}",
-                 p.layout.cp);
+                 "{} hands a state along the sequence, which context parallelism would divide: cp "
+                 "1, not {}",
+                 what, p.layout.cp);
 }
 
 }  // namespace zeroplan::legality

@@ -70,6 +70,7 @@ enum class Module : std::uint8_t {
   core_attention,
   convolution,   // of linear attention, with the copies around it
   delta_rule,    // of the same, with its rates
+  state_scan,    // of a state space, with its time steps
   gated_output,  // a norm of what that gives, and its gate
   residual,      // each of both
   rank_order,    // each half's copies of what tensor parallelism gathered, and will reduce
@@ -89,7 +90,7 @@ enum class Module : std::uint8_t {
 
 template <>
 struct Spellings<Module> {
-  static constexpr std::array<std::string_view, 62> value{
+  static constexpr std::array<std::string_view, 63> value{
       "qkv",
       "q",
       "q_down",
@@ -137,6 +138,7 @@ struct Spellings<Module> {
       "core attention",
       "convolution",
       "delta rule",
+      "state scan",
       "gated output",
       "residual",
       "rank_order",

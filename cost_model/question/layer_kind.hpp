@@ -11,8 +11,8 @@ namespace zeroplan {
 enum class LayerKind {
   dense,         // attention and MLP
   moe,           // attention and experts
-  linear_dense,  // linear attention and MLP
-  linear_moe     // linear attention and experts
+  linear_dense,  // linear attention or a state space, and MLP
+  linear_moe     // the same, and experts
 };
 
 /// All of them, in that order.

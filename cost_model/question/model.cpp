@@ -6,6 +6,11 @@
 
 namespace zeroplan {
 
+std::string_view layer_name(const ModelSpec& model, LayerKind kind) {
+  if (!is_linear(kind) || !model.state_space) return name_of(kind);
+  return has_experts(kind) ? "state-space MoE layer" : "state-space layer";
+}
+
 LayerKind kind_of(const ModelSpec& model, std::int64_t layer) {
   if (model.layer_kinds.empty()) return model.moe ? LayerKind::moe : LayerKind::dense;
   return model.layer_kinds.at(static_cast<std::size_t>(layer));

@@ -58,6 +58,24 @@ struct LinearAttentionSpec {
   friend bool operator==(const LinearAttentionSpec&, const LinearAttentionSpec&) = default;
 };
 
+/// A mixer that keeps a state a head: Mamba-2's (Dao and Gu 2024, arXiv 2405.21060), as Bamba's.
+struct StateSpaceSpec {
+  std::int64_t heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t groups = 0;       // of heads that read and write the state alike
+  std::int64_t state = 0;        // what a feature of a head is remembered in
+  std::int64_t convolution = 0;  // tokens that a channel is mixed of
+  std::int64_t chunk = 0;        // tokens within which all pairs are compared
+  bool convolution_bias = true;
+  bool bias = false;  // of both projections
+  std::int64_t features() const { return heads * head_dim; }
+  /// Channels that are convolved: features, and what each group writes and reads by.
+  std::int64_t mixed() const { return features() + 2 * groups * state; }
+  /// What one projection makes: the gate, what is convolved, and a time step a head.
+  std::int64_t projected() const { return features() + mixed() + heads; }
+  friend bool operator==(const StateSpaceSpec&, const StateSpaceSpec&) = default;
+};
+
 struct MlpSpec {
   std::int64_t intermediate_size = 0;
   bool gated = false;  // SwiGLU, GeGLU: two input projections
@@ -91,6 +109,7 @@ struct ModelSpec {
 
   AttentionSpec attention;
   std::optional<LinearAttentionSpec> linear_attention;  // of the layers that have it
+  std::optional<StateSpaceSpec> state_space;            // or this
   MlpSpec mlp;                                          // of the dense layers
   std::optional<MoeSpec> moe;                           // of the MoE layers
   std::vector<LayerKind>
@@ -111,6 +130,9 @@ struct ModelSpec {
 
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
+
+/// As users read it: "state-space layer".
+std::string_view layer_name(const ModelSpec& model, LayerKind kind);
 
 /// What layer `layer` (from 0) is.
 LayerKind kind_of(const ModelSpec& model, std::int64_t layer);

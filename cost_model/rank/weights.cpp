@@ -84,6 +84,21 @@ void add_linear_attention(std::vector<Weight>& out, const LinearAttentionSpec& a
   out.push_back({"o_proj", "proj", h, a.values(), Split::columns});
 }
 
+// transformers v5.24.0 models/bamba/modeling_bamba.py BambaMixer.
+void add_state_space(std::vector<Weight>& out, const StateSpaceSpec& m, std::int64_t h) {
+  const auto vector = [&](std::string_view name, std::int64_t width) {
+    out.push_back({.name = name, .module = name, .rows = width});
+  };
+  vector("dt_bias", m.heads);
+  vector("A_log", m.heads);
+  vector("D", m.heads);
+  vector("conv1d", m.mixed() * m.convolution);
+  if (m.convolution_bias) vector("conv1d.bias", m.mixed());
+  add_linear(out, {"in_proj", "in_proj", m.projected(), h, Split::rows}, m.bias);
+  vector("gated_norm", m.features());
+  add_linear(out, {"o_proj", "proj", h, m.features(), Split::columns}, m.bias);
+}
+
 struct MlpShape {
   std::int64_t intermediate_size;
   bool gated;
@@ -145,7 +160,9 @@ std::vector<Weight> layer_weights(const ModelSpec& model, LayerKind kind, LayerP
   constexpr std::size_t usual = 24;
   out.reserve(usual);
   for (std::int64_t i = 0; i < model.norms_per_layer; ++i) add_norm(out, model.norm, "norm", h);
-  if (is_linear(kind)) {
+  if (is_linear(kind) && model.state_space) {
+    add_state_space(out, *model.state_space, h);
+  } else if (is_linear(kind)) {
     add_linear_attention(out, *model.linear_attention, h);
   } else if (model.attention.mla) {
     add_latent_attention(out, model.attention, h);

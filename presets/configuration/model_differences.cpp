@@ -96,6 +96,7 @@ std::vector<std::string> model_differences(const ModelSpec& asked, const ModelSp
     out.add(true, !kinds_differ(asked, built), "same order of layers of each kind");
   }
   out.add(true, linear_attention_of(asked) == linear_attention_of(built), "such linear attention");
+  out.add(true, asked.state_space == built.state_space, "such a state space");
   if (has_dense_layers(asked)) {
     out.add(asked.mlp.intermediate_size, built.mlp.intermediate_size, "values inside the MLP");
     out.add(asked.mlp.gated, built.mlp.gated, "gate of the MLP");

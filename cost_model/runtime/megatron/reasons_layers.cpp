@@ -67,7 +67,8 @@ Reason own_layers_have_no_latents(const Problem& p) {
 // alone.
 Reason linear_attention_of_release(const Problem& p) {
   constexpr std::int64_t first = 19;
-  if (!has_linear_attention(p.model)) return std::nullopt;
+  if (!is_hybrid(p.model)) return std::nullopt;
+  if (p.model.state_space) return no_linear_attention(p);
   if (p.runtime.megatron.local_layers()) {
     return fmt::format(
         "Megatron's own layers have no linear attention, which {} has: --set "

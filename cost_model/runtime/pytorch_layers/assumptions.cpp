@@ -17,6 +17,10 @@ std::string_view transformers_source(const Problem& problem) {
     return "transformers models/*/modeling_*.py, the model's class; flash-linear-attention "
            "fla/ops/gated_delta_rule/chunk.py; causal-conv1d";
   }
+  if (problem.model.state_space) {
+    return "transformers models/*/modeling_*.py, the model's class; mamba_ssm "
+           "ops/triton/ssd_combined.py; causal-conv1d";
+  }
   return "transformers models/*/modeling_*.py, the model's class";
 }
 
@@ -44,6 +48,11 @@ std::vector<std::string> transformers_assumptions(const Problem& problem) {
     list.emplace_back(
         "each expert works on all tokens, whichever were sent to it, as Transformers' code of "
         "Llama 4 has it");
+  }
+  if (problem.model.state_space) {
+    list.emplace_back(
+        "a state space runs by the packages mamba_ssm and causal-conv1d, whose kernels are timed "
+        "by what they move: no run was measured");
   }
   if (problem.model.linear_attention) {
     list.emplace_back(

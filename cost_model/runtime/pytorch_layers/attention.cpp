@@ -4,6 +4,7 @@
 
 #include "cost_model/runtime/pytorch_layers/kernel.hpp"
 #include "cost_model/runtime/pytorch_layers/linear_attention.hpp"
+#include "cost_model/runtime/pytorch_layers/state_space.hpp"
 
 namespace zeroplan {
 namespace {
@@ -20,8 +21,10 @@ bool norms_heads(const EagerShape& s) {
 
 // Linears that read the norm's output; the MLP's first one too where it has no norm of its own.
 std::int64_t projections(const EagerShape& s, LayerKind kind) {
-  const std::int64_t linear = is_linear(kind) ? linear_projections(s) : 0;
-  const std::int64_t own = linear > 0 ? linear : latent(s) ? 2 : s.style.fused_qkv ? 1 : 3;
+  const auto of_attention = [&] { return latent(s) ? 2 : s.style.fused_qkv ? 1 : 3; };
+  const std::int64_t own = !is_linear(kind)              ? of_attention()
+                           : s.problem.model.state_space ? 1
+                                                         : linear_projections(s);
   return own + (s.norms().shared() ? 1 : 0);
 }
 
@@ -144,7 +147,8 @@ EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s, Layer
   }
   t.input = write_linear_input(pass, s, t.norm, projections(s, kind));
   if (is_linear(kind)) {
-    write_linear_attention(pass, s, t);
+    s.problem.model.state_space ? write_state_space(pass, s, t)
+                                : write_linear_attention(pass, s, t);
     drop_argument(pass, t.norm);
     return t;
   }
@@ -181,7 +185,10 @@ Tensor write_eager_attention_backward(BlockWriter& w,
                                       LayerKind kind,
                                       const EagerAttention& t,
                                       const OnGradient& on_gradient) {
-  if (is_linear(kind)) return write_linear_attention_backward(w, s, t, on_gradient);
+  if (is_linear(kind)) {
+    return s.problem.model.state_space ? write_state_space_backward(w, s, t, on_gradient)
+                                       : write_linear_attention_backward(w, s, t, on_gradient);
+  }
   const Tensor whole = write_gathered_gradient(w, s, "gathered output gradient");
   write_linear_gradients(w, s, Module::o_proj, on_gradient);
   Tensor output = w.temporary("attention output gradient", s.features(s.token.output));
@@ -257,6 +264,7 @@ std::vector<Tensor> tensors_of(const EagerAttention& t) {
   add(tensors_of(t.kernel));
   for (const Tensor tensor : {t.sigmoid, t.gated}) list.push_back(tensor);
   add(tensors_of(t.delta_rule));
+  add(tensors_of(t.state_space));
   return list;
 }
 

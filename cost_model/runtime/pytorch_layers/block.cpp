@@ -42,7 +42,7 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
   const bool is_deepseek =
       is_any_of({"deepseek_v2", "deepseek_v3", "glm4_moe", "glm4_moe_lite", "kimi_k2"});
   const bool routes_wide = is_deepseek || is_any_of({"dots1"});
-  const bool turns_part = is_any_of({"gpt_neox", "minimax_m2", "nemotron", "phi", "phi3"});
+  const bool turns_part = is_any_of({"bamba", "gpt_neox", "minimax_m2", "nemotron", "phi", "phi3"});
   const bool full_precision = problem.training.precision == Precision::fp32;
   const bool mixes = is_any_of({"gpt2", "gpt_neox", "phi3"});
   const bool is_llama4 = is_any_of({"llama4_text"});

@@ -155,6 +155,13 @@ struct EagerDeltaRule {
   Tensor gated = BlockWriter::none;  // what the last projection reads
 };
 
+/// What a state space keeps (state_space.cpp).
+struct EagerStateSpace {
+  Tensor projected = BlockWriter::none;
+  Tensor scanned = BlockWriter::none;     // what the gated norm reads beside the gate
+  Tensor statistics = BlockWriter::none;  // of that norm
+};
+
 /// Attention half of a layer: what its backward pass reads, and its result.
 struct EagerAttention {
   EagerNorm norm;
@@ -165,6 +172,7 @@ struct EagerAttention {
   EagerKernel kernel;
   Tensor sigmoid = BlockWriter::none, gated = BlockWriter::none;  // where the output has a gate
   EagerDeltaRule delta_rule;                                      // instead of all but the norm
+  EagerStateSpace state_space;                                    // or these
   Tensor result = BlockWriter::none;
 };
 EagerAttention write_eager_attention(EagerPass& pass, const EagerShape& s, LayerKind kind);
