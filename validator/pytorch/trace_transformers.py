@@ -10,16 +10,16 @@ Exit codes: 0 traced, 2 the arguments cannot be run, 3 a package is missing.
 
 import argparse
 import gc
-import pathlib
 import sys
 from importlib.metadata import version
 from types import SimpleNamespace
 
 import linear_attention_kernels
 import record_document
-from corpus_row import Stop, config_of, configured_model, measured_part, notes_of, run
+from corpus_row import Stop, configured_model, measured_part, notes_of, run
 from no_gpu import start_ranks
-from transformers_model import batch_of, configuration, is_file, model_of, tokens_of, units_of
+from transformers_model import (batch_of, configuration, is_file, model_of, name_of, sees, tokens_of, units_of,
+                                values_of)
 
 STEPS = 3
 # What Transformers calls the kernels of --attention.
@@ -29,7 +29,7 @@ IMPLEMENTATIONS = {"flash": "sdpa", "unfused": "eager"}
 def read_arguments(words, more=None):
     """`more`: adds options of a program that runs the same for real."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("model", help="a name of presets/models, or with --record a config.json")
+    parser.add_argument("model", help="a name of presets/models, or a config.json, of which --record writes no row")
     parser.add_argument("--gpus", type=int, required=True)
     parser.add_argument("--layers", type=int, help="fewer layers than the model has")
     parser.add_argument("--seq", type=int, default=4096, help="tokens of a sample; images say it themselves")
@@ -53,8 +53,6 @@ def read_arguments(words, more=None):
         raise Stop(2, "--precision fp32 is traced of replicas (--zero 0)")
     if arguments.zero == 0 and (arguments.logits, arguments.optimizer, arguments.record) != ("dropped", "fused", None):
         raise Stop(2, "replicas are traced with --logits dropped and --optimizer fused, and are not recorded")
-    if is_file(arguments.model) and not arguments.record:
-        raise Stop(2, f"{arguments.model} is not in the catalog: --record FILE writes it as a program alone")
     return arguments
 
 
@@ -189,6 +187,8 @@ def trace(arguments):
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.distributed.device_mesh import init_device_mesh
     config = configuration(arguments)
+    if sees(config) and not arguments.record:
+        raise Stop(2, f"{arguments.model} reads images: --record FILE writes it as a program alone")
     arguments.seq = tokens_of(config, arguments.seq)
     take_gpu_kernels(torch)
     linear_attention_kernels.stand_in(config)
@@ -207,7 +207,7 @@ def trace(arguments):
             meter.name("optimizer states", states.values())
     if meter.recorder:
         record(meter.recorder, model, arguments)
-    return None if is_file(arguments.model) else row_of(arguments, peaks, meter, torch.__version__)
+    return None if arguments.record and is_file(arguments.model) else row_of(arguments, peaks, meter, torch.__version__)
 
 
 def layout_of(a):
@@ -215,18 +215,17 @@ def layout_of(a):
 
 
 def record(recorder, model, arguments):
-    name = pathlib.Path(arguments.model).stem.removesuffix(".config") if is_file(arguments.model) else arguments.model
     parameters = sum(p.numel() for p in model.parameters())
     record_document.write(arguments.record, recorder, record_document.head(
-        name, parameters, model.config.num_hidden_layers, "transformers", ("transformers", "accelerate", "torch"),
-        layout_of(arguments), 0))
+        name_of(arguments), parameters, model.config.num_hidden_layers, "transformers",
+        ("transformers", "accelerate", "torch"), layout_of(arguments), 0))
 
 
 def row_of(arguments, peaks, meter, torch_version):
     def short(package):
         return ".".join(version(package).split(".")[:2])
 
-    model = configured_model(arguments.model, config_of(arguments.model, arguments.layers))
+    model = configured_model(name_of(arguments), values_of(arguments))
     replicas = arguments.zero == 0
     settings = {"layers": "huggingface", "logits": arguments.logits,
                 "training.mixed_precision_reduce": arguments.reduce,

@@ -12,6 +12,10 @@ def is_file(name):
     return name.endswith(".json")
 
 
+def name_of(arguments):
+    return pathlib.Path(arguments.model).stem.removesuffix(".config") if is_file(arguments.model) else arguments.model
+
+
 def values_of(arguments):
     """What config.json says."""
     if not is_file(arguments.model):
