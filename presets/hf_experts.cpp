@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "presets/hf_families.hpp"
+#include "presets/hf_hybrids.hpp"
 
 namespace zeroplan {
 namespace {
@@ -142,6 +143,29 @@ void read_llama4_experts(const JsonObject& config, ModelSpec& model) {
     if (!listed.empty()) return std::find(listed.begin(), listed.end(), layer) != listed.end();
     return (layer + 1) % step == 0;
   });
+}
+
+// Two matrices each, and always one that all tokens go to (transformers v5.24.0
+// models/nemotron_h/modeling_nemotron_h.py NemotronHMoE); files without such layers may say how
+// large experts would be.
+void read_nemotron_h_experts(const JsonObject& config, ModelSpec& model) {
+  model.layer_kinds = halves_of_layers(config, model.layers);
+  const auto has = [&](LayerKind kind) {
+    return std::ranges::find(model.layer_kinds, kind) != model.layer_kinds.end();
+  };
+  model.mlp.intermediate_size = has(LayerKind::mlp)
+                                    ? read_size(config, dense_width, any_size)
+                                    : find_size(config, dense_width, any_size).value_or(0);
+  if (!has(LayerKind::experts)) return;
+  if (config.has("moe_latent_size")) {
+    config.fail("'moe_latent_size' must be null: experts of latents are not modelled");
+  }
+  model.moe = read_routing(config, expert_width);
+  model.moe->shared_intermediate_size =
+      read_size(config, {"moe_shared_expert_intermediate_size"}, any_size);
+  model.moe->gated = false;
+  model.moe->router_bias = true;
+  read_groups(config, "noaux_tc", "noaux_tc", *model.moe);
 }
 
 }  // namespace zeroplan

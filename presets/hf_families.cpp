@@ -4,6 +4,7 @@
 #include <array>
 
 #include "presets/hf_families.hpp"
+#include "presets/hf_hybrids.hpp"
 #include "presets/hf_quirks.hpp"
 
 namespace zeroplan {
@@ -176,6 +177,17 @@ constexpr HfFamily bamba() {
           .read_quirks = bamba_quirks};
 }
 
+// Layers are one half each, and no position is told.
+constexpr HfFamily nemotron_h() {
+  return {.model_type = "nemotron_h",
+          .attention_bias = BiasKey::qkv_and_output,
+          .head_dim_in_file = true,
+          .kv_heads_in_file = true,
+          .gated_mlp = false,
+          .read_experts = read_nemotron_h_experts,
+          .read_quirks = nemotron_h_quirks};
+}
+
 constexpr HfFamily gemma(std::string_view model_type, std::int64_t norms_per_layer, bool qk_norm) {
   return {.model_type = model_type,
           .norms_per_layer = norms_per_layer,
@@ -304,6 +316,7 @@ constexpr std::array families{
     mistral("mistral"),
     mixtral(),
     with_squared_relu("nemotron", Norm::layer),
+    nemotron_h(),
     with_norms_after("olmo2", true, 0),
     with_norms_after("olmo3", true, 4),
     olmoe(),

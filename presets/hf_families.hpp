@@ -73,5 +73,6 @@ void read_qwen2_experts(const JsonObject& config, ModelSpec& model);
 void read_deepseek_v2_experts(const JsonObject& config, ModelSpec& model);
 void read_deepseek_v3_experts(const JsonObject& config, ModelSpec& model);
 void read_llama4_experts(const JsonObject& config, ModelSpec& model);
+void read_nemotron_h_experts(const JsonObject& config, ModelSpec& model);
 
 }  // namespace zeroplan

@@ -18,8 +18,6 @@ void starcoder2_quirks(const JsonObject& config, ModelSpec& model);
 void bloom_quirks(const JsonObject& config, ModelSpec& model);
 void glm_quirks(const JsonObject& config, ModelSpec& model);
 void olmoe_quirks(const JsonObject& config, ModelSpec& model);
-void bamba_quirks(const JsonObject& config, ModelSpec& model);
-void qwen_hybrid_quirks(const JsonObject& config, ModelSpec& model);
 void gpt_oss_quirks(const JsonObject& config, ModelSpec& model);
 
 }  // namespace zeroplan

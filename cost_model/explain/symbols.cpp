@@ -119,10 +119,13 @@ std::vector<Symbol> element_counts(const Problem& problem, const Stage& stage) {
       "part of a dense layer");
   add(LayerKind::moe, "\u03a8_M", "\u03a8_M/N", "parameters of an MoE layer on this rank",
       "part of an MoE layer");
-  for (const LayerKind kind : {LayerKind::linear_dense, LayerKind::linear_moe}) {
+  for (const LayerKind kind : {LayerKind::linear_dense, LayerKind::linear_moe, LayerKind::linear}) {
     if (!inventory.has(kind)) continue;
-    add(kind, "\u03a8_D", "\u03a8_D/N", "parameters of a layer with linear attention on this rank",
-        "part of a layer with linear attention");
+    const bool scans = problem.model.state_space.has_value();
+    add(kind, "\u03a8_D", "\u03a8_D/N",
+        scans ? "parameters of a layer with a state space on this rank"
+              : "parameters of a layer with linear attention on this rank",
+        scans ? "part of a layer with a state space" : "part of a layer with linear attention");
     break;  // of the first sort, where there are both
   }
   counts.push_back({"\u03a8_E", "parameters of the embedding on this rank",

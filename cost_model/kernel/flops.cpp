@@ -24,7 +24,11 @@ constexpr ByKind<TermNames> term_names{
     {{{"linears of a dense layer", "attention scores of a dense layer"},
       {"linears of an MoE layer", "attention scores of an MoE layer"},
       {"linears beside linear attention", "delta rule and convolution"},
-      {"linears beside linear attention", "delta rule and convolution"}}}};
+      {"linears beside linear attention", "delta rule and convolution"},
+      {"linears beside linear attention", "delta rule and convolution"},
+      {"linears of an attention layer", "attention scores of an attention layer"},
+      {"linears of an MLP layer", ""},
+      {"linears of an experts layer", ""}}}};
 
 // FLOPs a token; 0 for a vector, which multiplies no matrix.
 double token_flops(const Weight& w, const ModelSpec& model) {
@@ -122,6 +126,7 @@ double layer_mixing_flops(const ModelSpec& model,
                           LayerKind kind,
                           std::int64_t sequence,
                           ScoreCount count) {
+  if (!has_mixer(kind)) return 0;
   if (!is_linear(kind)) return layer_score_flops(model, sequence, count);
   const double of_token = model.state_space ? state_space_flops(*model.state_space)
                                             : delta_rule_flops(*model.linear_attention);
@@ -153,7 +158,7 @@ std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count) {
     const bool scans = is_linear(kind) && model.state_space;
     const auto& [linears, rest] = scans ? state_space_terms : term_names[kind];
     terms.push_back({linears, layers, layer_linear_flops(model, kind, s), again.linears});
-    terms.push_back({rest, layers, mixing, again.scores});
+    if (has_mixer(kind)) terms.push_back({rest, layers, mixing, again.scores});
   }
   terms.push_back({"output head", 1, head_flops(model, s)});
   if (const std::int64_t modules = trained_mtp_modules(problem); modules > 0) {

@@ -22,7 +22,7 @@ void add_core(ModuleList& list, const Problem& p, LayerKind kind) {
   list.push_back({Module::qkv_split});
   if (model.attention.mla) list.push_back({Module::latent_norm});
   if (normalises_heads(p)) list.push_back({Module::query_key_norm});
-  if (model.learned_positions == 0) list.push_back({Module::rotary});
+  if (turns_heads(model)) list.push_back({Module::rotary});
   list.push_back({Module::core_attention});
 }
 
@@ -55,13 +55,21 @@ LayerModules layer_modules(const Problem& problem, LayerKind kind) {
   const ModelSpec& model = problem.model;
   const LayerNorms norms = layer_norms(problem);
   LayerModules layer;
-  ModuleList* half = &layer.attention;
+  ModuleList* half = has_mixer(kind) ? &layer.attention : &layer.feed_forward;
   const auto end_half = [&] {
     if (norms.after) half->push_back({Module::post_norm});
     half->push_back({Module::residual});
   };
   if (casts_operands(problem)) half->push_back({Module::casts});
-  if (norms.input) half->push_back({Module::input_norm});
+  const auto begin_feed_forward = [&] {
+    half = &layer.feed_forward;
+    if (norms.pre_mlp) half->push_back({Module::pre_mlp_norm});
+  };
+  if (!has_mixer(kind)) {
+    begin_feed_forward();
+  } else if (norms.input) {
+    half->push_back({Module::input_norm});
+  }
   for (const Weight& w : layer_weights(model, kind)) {
     if (w.columns == 1) continue;  // norms, biases
     const Module own = linear_of(problem, w);
@@ -70,10 +78,9 @@ LayerModules layer_modules(const Problem& problem, LayerKind kind) {
       half->push_back({own, true});
       add_after(*half, problem, w);
     }
-    if (w.module != "proj") continue;
+    if (w.module != "proj" || !has_feed_forward(kind)) continue;
     end_half();
-    half = &layer.feed_forward;
-    if (norms.pre_mlp) half->push_back({Module::pre_mlp_norm});
+    begin_feed_forward();
   }
   end_half();
   return layer;

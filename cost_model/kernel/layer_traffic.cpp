@@ -91,11 +91,11 @@ void add_attention(std::vector<Traffic>& out, const TrafficSizes& s) {
     out.push_back({Module::core_attention, Access::streaming, ring_sums(s, s.token.output),
                    ring_sums(s, query_key + values)});
   }
-  if (model.learned_positions == 0 && habits.spells_out_layers) {
+  if (turns_heads(model) && habits.spells_out_layers) {
     for (const std::int64_t width : {s.token.query, s.token.key_value}) {
       add_spelt(out, Module::rotary, SpeltPart::rotation, s.features(1, width), habits.autocast);
     }
-  } else if (model.learned_positions == 0) {
+  } else if (turns_heads(model)) {
     const RotationPasses passes = rotation_passes(habits);
     out.push_back({Module::rotary, Access::streaming, s.features(passes.forward, query_key),
                    s.features(passes.backward, query_key)});
@@ -189,11 +189,12 @@ void add_routed_experts(std::vector<Traffic>& out, const TrafficSizes& s) {
 void add_rest(std::vector<Traffic>& out, const TrafficSizes& s, LayerKind kind) {
   const ModelSpec& model = s.problem.model;
   const LayerNorms norms = layer_norms(s.problem);
-  if (norms.input) add_norm(out, s, Module::input_norm);
-  if (norms.pre_mlp) add_norm(out, s, Module::pre_mlp_norm);
+  if (norms.input && has_mixer(kind)) add_norm(out, s, Module::input_norm);
+  if (norms.pre_mlp && has_feed_forward(kind)) add_norm(out, s, Module::pre_mlp_norm);
   if (norms.after) add_norm(out, s, Module::post_norm);
   out.push_back(sum_traffic(s, Module::residual));
-  is_linear(kind) ? add_recurrence(out, s) : add_attention(out, s);
+  if (has_mixer(kind)) is_linear(kind) ? add_recurrence(out, s) : add_attention(out, s);
+  if (!has_feed_forward(kind)) return;
   if (has_experts(kind)) {
     add_router(out, s);
     add_shared_experts(out, s);

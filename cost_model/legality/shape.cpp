@@ -85,7 +85,7 @@ Reason no_linear_attention(const Problem& p) {
   if (p.model.state_space) {
     return fmt::format(
         "a state space, which {} has, is described in Transformers' layers of 16 bits: --runtime "
-        "fsdp2 --set layers=huggingface, or --runtime ddp",
+        "fsdp2 --set layers=huggingface, --runtime deepspeed or ddp",
         p.model.name);
   }
   return because(

@@ -52,7 +52,9 @@ ByKind<std::int64_t> layers_by_kind(const ModelSpec& model, std::int64_t first, 
 
 std::int64_t layers_with_experts(const ModelSpec& model, std::int64_t first, std::int64_t last) {
   const ByKind<std::int64_t> counts = layers_by_kind(model, first, last);
-  return counts[LayerKind::moe] + counts[LayerKind::linear_moe];
+  std::int64_t sum = 0;
+  for (const LayerKind kind : all_layer_kinds) sum += has_experts(kind) ? counts[kind] : 0;
+  return sum;
 }
 
 std::int64_t query_width(const AttentionSpec& attention) {

@@ -30,6 +30,7 @@ struct AttentionSpec {
   std::int64_t head_dim = 0;  // unused with MLA, whose heads have three widths
   bool qkv_bias = false;
   bool output_bias = false;
+  bool rotary = true;          // where no positions are learned, queries and keys are turned
   bool qk_norm = false;        // one weight vector of head_dim for queries, one for keys
   bool joint_qk_norm = false;  // those are of all heads at once, and as wide (OLMo 2, MiniMax-M2)
   bool plain_qk_norm = false;  // norms without weights, of queries and keys that are turned
@@ -130,6 +131,16 @@ struct ModelSpec {
 
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
+
+/// Whether queries and keys are turned by their positions.
+inline bool turns_heads(const ModelSpec& model) {
+  return model.learned_positions == 0 && model.attention.rotary;
+}
+
+/// Norms of a layer of this kind.
+inline std::int64_t norms_of(const ModelSpec& model, LayerKind kind) {
+  return model.norms_per_layer / (has_both_halves(kind) ? 1 : 2);
+}
 
 /// As users read it: "state-space layer".
 std::string_view layer_name(const ModelSpec& model, LayerKind kind);

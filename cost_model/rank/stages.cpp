@@ -36,18 +36,22 @@ ByKind<std::int64_t> layers_by_kind(const ModelSpec& model, const Stage& stage) 
 }
 
 std::int64_t expert_layers(const ModelSpec& model, const Stage& stage) {
-  const ByKind<std::int64_t> counts = layers_by_kind(model, stage);
-  return counts[LayerKind::moe] + counts[LayerKind::linear_moe];
+  std::int64_t sum = 0;
+  for (const LayerRange& chunk : stage.chunks) {
+    sum += layers_with_experts(model, chunk.first, chunk.last);
+  }
+  return sum;
 }
 
 StageContent content_of(const ModelSpec& model, const Stage& stage) {
-  constexpr int bits = 32;  // of a number of layers
-  const ByKind<std::int64_t> counts = layers_by_kind(model, stage);
-  const auto both = [&](LayerKind one, LayerKind linear) {
-    return counts[linear] << bits | counts[one];
-  };
-  return {both(LayerKind::dense, LayerKind::linear_dense),
-          both(LayerKind::moe, LayerKind::linear_moe),
+  constexpr int bits = 15;  // of a number of layers, of four kinds in each number
+  std::array<std::int64_t, 2> layers{};
+  std::size_t place = 0;
+  for (const std::int64_t count : layers_by_kind(model, stage)) {
+    std::int64_t& together = layers[place++ / 4];
+    together = together << bits | count;
+  }
+  return {layers[0], layers[1],
           2 * static_cast<std::int64_t>(stage.embedding) + static_cast<std::int64_t>(stage.head)};
 }
 

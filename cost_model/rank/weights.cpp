@@ -159,8 +159,9 @@ std::vector<Weight> layer_weights(const ModelSpec& model, LayerKind kind, LayerP
   std::vector<Weight> out;
   constexpr std::size_t usual = 24;
   out.reserve(usual);
-  for (std::int64_t i = 0; i < model.norms_per_layer; ++i) add_norm(out, model.norm, "norm", h);
-  if (is_linear(kind) && model.state_space) {
+  for (std::int64_t i = 0; i < norms_of(model, kind); ++i) add_norm(out, model.norm, "norm", h);
+  if (!has_mixer(kind)) {
+  } else if (is_linear(kind) && model.state_space) {
     add_state_space(out, *model.state_space, h);
   } else if (is_linear(kind)) {
     add_linear_attention(out, *model.linear_attention, h);
@@ -171,7 +172,7 @@ std::vector<Weight> layer_weights(const ModelSpec& model, LayerKind kind, LayerP
   }
   if (has_experts(kind)) {
     add_moe(out, *model.moe, h);
-  } else {
+  } else if (has_feed_forward(kind)) {
     add_mlp(out, {model.mlp.intermediate_size, model.mlp.gated, model.mlp.bias}, h);
   }
   std::erase_if(out,

@@ -134,6 +134,8 @@ TEST_CASE("the same of more spaces", "[.whole-spaces]") {
       {Runtime::deepspeed, "mixtral-8x7b", 4, "A100-80GB", 4, 8},
       {Runtime::deepspeed, "qwen3.5-9b", 7, "A100-40GB", 8, 8},
       {Runtime::fsdp2, "qwen3-next-80b-a3b", 5, "A100-80GB", 8, 8, false, LayerCode::huggingface},
+      {Runtime::fsdp2, "nemotron-3-nano-30b-a3b", 9, "A100-80GB", 8, 8, false,
+       LayerCode::huggingface},
       {Runtime::deepspeed, "llama3.2-1b", 6, "V100-32GB", 4, 16},
       {Runtime::nanotron, "llama3-8b", 32, "A100-40GB", 16, 32},
       {Runtime::nanotron, "qwen2.5-7b", 12, "A100-40GB", 12, 24},

@@ -41,7 +41,7 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
   const bool unfused = problem.training.attention == AttentionKernel::unfused;
   const bool is_deepseek =
       is_any_of({"deepseek_v2", "deepseek_v3", "glm4_moe", "glm4_moe_lite", "kimi_k2"});
-  const bool routes_wide = is_deepseek || is_any_of({"dots1"});
+  const bool routes_wide = is_deepseek || is_any_of({"dots1", "nemotron_h"});
   const bool turns_part = is_any_of({"bamba", "gpt_neox", "minimax_m2", "nemotron", "phi", "phi3"});
   const bool full_precision = problem.training.precision == Precision::fp32;
   const bool mixes = is_any_of({"gpt2", "gpt_neox", "phi3"});
@@ -69,8 +69,9 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
                     .shared_last = routes_wide,
                     .autocast = autocast,
                     .spelt_gelu = spells_gelu(problem.model),
-                    .weighs_wide = is_olmo || is_hybrid ||
-                                   is_any_of({"gemma", "gemma2", "gemma3_text", "gpt_oss"}),
+                    .weighs_wide =
+                        is_olmo || is_hybrid ||
+                        is_any_of({"gemma", "gemma2", "gemma3_text", "gpt_oss", "nemotron_h"}),
                     .joins_sinks = is_any_of({"gpt_oss"}),
                     .narrow_softmax = is_llama4,
                     .caps = is_any_of({"gemma2"}),

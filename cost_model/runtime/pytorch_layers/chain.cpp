@@ -65,7 +65,7 @@ void add_resident(StageProgram& program, std::string_view name, Bytes bytes, Cat
 }
 
 bool has_rotary_table(const Problem& problem) {
-  return problem.model.learned_positions == 0 && !problem.model.attention.mla;
+  return turns_heads(problem.model) && !problem.model.attention.mla;
 }
 
 void add_plain_buffers(StageProgram& program,

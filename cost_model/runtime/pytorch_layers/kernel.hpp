@@ -10,7 +10,7 @@ inline bool latent(const EagerShape& s) {
 }
 
 inline bool rotary(const EagerShape& s) {
-  return s.problem.model.learned_positions == 0;
+  return turns_heads(s.problem.model);
 }
 
 // Keys and values have their own width until they are repeated.

@@ -128,9 +128,18 @@ EagerNorm EagerLayer::write_after(EagerPass& pass, Tensor& result) const {
 EagerLayer::Halves EagerLayer::write(EagerPass& pass) {
   // Operators of their own: a checkpoint that keeps a product makes its operands again.
   if (casts(s_)) pass.writer().run(Module::casts);
-  Halves t{.attention = write_eager_attention(pass, s_, kind_)};
-  t.after_attention = write_after(pass, t.attention.result);
+  Halves t;
+  if (has_mixer(kind_)) {
+    t.attention = write_eager_attention(pass, s_, kind_);
+    t.after_attention = write_after(pass, t.attention.result);
+  }
   const bool parallel = s_.problem.model.parallel_residual;
+  if (!has_both_halves(kind_)) {
+    if (has_mixer(kind_) && pass.is_checkpoint()) pass.drop(tensors_of(t.attention));
+    if (has_feed_forward(kind_)) t.feed_forward = write_eager_feed_forward(pass, s_, kind_);
+    pass.writer().run(Module::residual);
+    return t;
+  }
   if (!parallel) {
     // The compiler writes a sum over the operand that nothing else reads.
     if (s_.style.compiled) pass.drop(t.attention.result);
@@ -159,9 +168,9 @@ void EagerLayer::forward(BlockWriter& w) {
     pass.keep("absolute values of float8 operands", magnitudes(s_));
   }
   t_ = write(pass);
-  if (s_.style.compiled) pass.drop(t_.feed_forward.result);
+  if (s_.style.compiled) pass.drop(result());
   w.allocate(Block::output);
-  if (!s_.style.compiled) pass.drop(t_.feed_forward.result);
+  if (!s_.style.compiled) pass.drop(result());
   if (checkpointed) {
     pass.drop(tensors_of(t_.feed_forward));
     w.free(t_.middle);
@@ -182,7 +191,7 @@ void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
     return as_it_is ? BlockWriter::none
                     : write_gathered_gradient(w, s_, "gathered output gradient");
   };
-  const bool gathers_first = !s_.style.compiled && !s_.norms().after;
+  const bool gathers_first = has_feed_forward(kind_) && !s_.style.compiled && !s_.norms().after;
   Tensor whole = gathers_first ? gather() : BlockWriter::none;
   if (s_.style.checkpoint != Checkpoint::none) {
     EagerPass pass(w, EagerPass::Keeps::rebuilt, s_.style.checkpoint, cache_);
@@ -192,7 +201,7 @@ void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
     t_ = write(pass);
     const Tensor output =
         w.temporary("rebuilt output", s_.style.compiled ? Bytes{} : s_.residual());
-    pass.drop(t_.feed_forward.result);
+    pass.drop(result());
     w.free(output);
     if (!keeps_stream()) {
       w.free(t_.middle);
@@ -211,34 +220,38 @@ void EagerLayer::backward(BlockWriter& w, const OnGradient& on_gradient) {
     if (!norm.composite) return BlockWriter::none;
     return write_eager_norm_backward(w, norm, half_bytes(), BlockWriter::none);
   };
-  Tensor own = after(t_.after_feed_forward);
-  if (!gathers_first) whole = gather();
-  Tensor input =
-      write_eager_feed_forward_backward(w, s_, kind_, t_.feed_forward, on_gradient, whole);
-  w.free(own);
   Tensor of_mlp = BlockWriter::none;  // the norm's output gradient, where both halves read it
-  if (s_.norms().pre_mlp) {
-    norm_backward(Module::pre_mlp_norm, t_.feed_forward.norm, input);
-  } else if (s_.norms().shared()) {
-    of_mlp = input;
-  } else {
-    w.free(input);
+  if (has_feed_forward(kind_)) {
+    const Tensor own = after(t_.after_feed_forward);
+    if (!gathers_first) whole = gather();
+    const Tensor input =
+        write_eager_feed_forward_backward(w, s_, kind_, t_.feed_forward, on_gradient, whole);
+    w.free(own);
+    if (s_.norms().pre_mlp) {
+      norm_backward(Module::pre_mlp_norm, t_.feed_forward.norm, input);
+    } else if (s_.norms().shared()) {
+      of_mlp = input;
+    } else {
+      w.free(input);
+    }
+    w.free(t_.middle);
   }
-  w.free(t_.middle);
-  own = after(t_.after_attention);
-  input = write_eager_attention_backward(w, s_, kind_, t_.attention, on_gradient);
-  w.free(of_mlp);
-  w.free(own);
-  if (s_.norms().input) {
-    norm_backward(Module::input_norm, t_.attention.norm, input);
-  } else {
-    w.free(input);
+  if (has_mixer(kind_)) {
+    const Tensor own = after(t_.after_attention);
+    const Tensor input = write_eager_attention_backward(w, s_, kind_, t_.attention, on_gradient);
+    w.free(of_mlp);
+    w.free(own);
+    if (s_.norms().input) {
+      norm_backward(Module::input_norm, t_.attention.norm, input);
+    } else {
+      w.free(input);
+    }
   }
   if (casts(s_)) w.run_backward(Module::casts);
   // What the second projection's weight gradient reads, unless it gathered it.
   s_.sequence_parallel() ? w.free(Block::output_grad) : w.free_with_weights(Block::output_grad);
   w.allocate(Block::input_grad);
-  on_gradient(w, "norm", s_.elements("norm") * s_.problem.model.norms_per_layer);
+  on_gradient(w, "norm", s_.elements("norm") * norms_of(s_.problem.model, kind_));
   if (reads_input()) w.free(Block::input);
   if (s_.style.compiled) w.hold_for_reuse(first);
 }

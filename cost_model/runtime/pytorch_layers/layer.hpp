@@ -267,6 +267,10 @@ class EagerLayer {
   };
   Halves write(EagerPass& pass);
   EagerNorm write_after(EagerPass& pass, Tensor& result) const;
+  // What the last half gives.
+  Tensor& result() {
+    return has_feed_forward(kind_) ? t_.feed_forward.result : t_.attention.result;
+  }
   bool keeps_stream() const;
   bool reads_input() const;
   // What a half gives, which autocast leaves in 16 bits.

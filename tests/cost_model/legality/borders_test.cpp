@@ -174,6 +174,18 @@ std::vector<Border> borders() {
          p.training.attention = AttentionKernel::unfused;
        },
        [](Problem& p) { p.runtime.megatron.transformer_engine_version = 219; }},
+      {"M-linear-attention", on(fsdp2, "nemotron-h-8b", whole_shards), [](Problem&) {},
+       [](Problem& p) {
+         p.runtime = load_runtime(Runtime::fsdp2, {{"layers", "huggingface"}});
+       }},
+      {"M-linear-attention", on(deepspeed, "bamba-9b", {.dp = 4}),
+       [](Problem& p) { p.layout.dp = p.layout.cp = 2; },
+       [](Problem& p) { p.layout.dp = 4, p.layout.cp = 1; }},
+      {"M-linear-attention", on(megatron, "bamba-9b", {.dp = 4}), [](Problem&) {},
+       [](Problem& p) {
+         p.model.state_space.reset();
+         p.model.layer_kinds.clear();
+       }},
       {"M-linear-attention", on(nanotron, "qwen3.5-9b", {.dp = 4}), [](Problem&) {},
        [](Problem& p) {
          p.model.linear_attention.reset();

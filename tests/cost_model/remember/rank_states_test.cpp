@@ -8,6 +8,20 @@
 
 using namespace zeroplan;
 
+TEST_CASE("stages that hold other kinds of layers are told apart") {
+  for (const LayerKind kind : all_layer_kinds) {
+    ModelSpec model = find_model("nemotron-3-nano-30b-a3b").spec;
+    model.layers = 4;
+    model.layer_kinds = {LayerKind::mlp, kind, LayerKind::dense, kind};
+    const Stage first{.chunks = {{0, 2}}}, last{.chunks = {{2, 4}}};
+    CHECK(content_of(model, first) != content_of(model, last));
+    CHECK(layers_with_experts(model, 0, 4) == (has_experts(kind) ? 2 : 0));
+    CHECK(expert_layers(model, last) == (has_experts(kind) ? 1 : 0));
+    model.layer_kinds[0] = LayerKind::dense;
+    CHECK(content_of(model, first) == content_of(model, last));
+  }
+}
+
 // A search finds them again by their keys.
 TEST_CASE("what a stage keeps of the states does not depend on micro-batches") {
   std::mt19937 random(31);
