@@ -10,6 +10,7 @@
 #include "presets/hf_import.hpp"
 #include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
+#include "presets/python_numbers.hpp"
 #include "presets/text_file.hpp"
 
 namespace zeroplan {
@@ -60,7 +61,7 @@ ModelSpec read_model_file(fs::path path,
   std::string text = read_text_file(path.string());
   ModelSpec model = read_hf_config(text, in_quotes(path.string()), &assumptions, as);
   model.name = name_of_file(path);
-  if (config != nullptr) *config = std::move(text);
+  if (config != nullptr) *config = without_infinities(text);
   return model;
 }
 
@@ -88,7 +89,7 @@ ModelSpec load_model(std::string_view model_argument,
     std::string text = read_standard_input();
     ModelSpec model = read_hf_config(text, "standard input", &assumptions, as);
     model.name = "standard-input";
-    if (config != nullptr) *config = std::move(text);
+    if (config != nullptr) *config = without_infinities(text);
     return model;
   }
   if (const EmbeddedPreset* preset = find_preset("models", model_argument)) {

@@ -1,5 +1,5 @@
 // What do other programs' model configurations say, and which have layers that are not modelled?
-// Front doors: without_infinities, as_hugging_face, what_is_not_modelled.
+// Front doors: as_hugging_face, what_is_not_modelled.
 #include "presets/foreign_config.hpp"
 
 #include <fmt/format.h>
@@ -115,28 +115,6 @@ nlohmann::json from_nano_gpt(const JsonObject& config, Notes& notes) {
 }
 
 }  // namespace
-
-std::string without_infinities(std::string_view text) {
-  constexpr std::string_view names[] = {"-Infinity", "Infinity", "NaN"};
-  std::string json;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size();) {
-    const auto name =
-        quoted ? std::end(names) : std::ranges::find_if(names, [&](std::string_view number) {
-          return text.substr(i).starts_with(number);
-        });
-    if (name != std::end(names)) {
-      json += "null";
-      i += name->size();
-      continue;
-    }
-    const bool escapes = quoted && text[i] == '\\' && i + 1 < text.size();
-    if (text[i] == '"') quoted = !quoted;
-    json += text.substr(i, escapes ? 2 : 1);
-    i += escapes ? 2 : 1;
-  }
-  return json;
-}
 
 std::optional<nlohmann::json> as_hugging_face(const JsonObject& config, Notes& notes) {
   if (config.has("model_type")) return std::nullopt;

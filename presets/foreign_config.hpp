@@ -9,10 +9,6 @@
 
 namespace zeroplan {
 
-/// The text with nothing where Python wrote a number that JSON has not (Infinity, NaN), as of a
-/// state space's time_step_limit; what stands in quotes is as it was.
-std::string without_infinities(std::string_view text);
-
 /// Meta's params.json (llama models/llama3/reference_impl/model.py: the width of the MLP is two
 /// thirds of four times dim, times ffn_dim_multiplier, rounded up to multiple_of) or nanoGPT's
 /// configuration (model.py GPTConfig) as config.json says it, with what was assumed; empty for

@@ -9,8 +9,10 @@
 
 #include "presets/foreign_config.hpp"
 #include "presets/hf_families.hpp"
+#include "presets/hf_hybrids.hpp"
 #include "presets/hf_import.hpp"
 #include "presets/nearest_name.hpp"
+#include "presets/python_numbers.hpp"
 
 namespace zeroplan {
 namespace {
@@ -205,7 +207,9 @@ ModelSpec read_model(const JsonObject& config, const HfFamily& family) {
   ModelSpec model;
   model.family = family.model_type;
   model.hidden_size = read_size(config, hidden_keys, any_size);
-  model.layers = read_size(config, layer_keys, any_layers);
+  model.layers = family.lists_layers && !find_size(config, layer_keys, any_layers)
+                     ? listed_layers(config)
+                     : read_size(config, layer_keys, any_layers);
   model.norm = family.norm;
   model.norms_per_layer = family.norms_per_layer;
   model.norms_after = family.norms_after;

@@ -183,6 +183,7 @@ constexpr HfFamily nemotron_h() {
           .attention_bias = BiasKey::qkv_and_output,
           .head_dim_in_file = true,
           .kv_heads_in_file = true,
+          .lists_layers = true,
           .gated_mlp = false,
           .read_experts = read_nemotron_h_experts,
           .read_quirks = nemotron_h_quirks};

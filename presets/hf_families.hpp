@@ -44,6 +44,7 @@ struct HfFamily {
   bool head_dim_in_file = false;  // the class default is a constant, so the file must say
   bool kv_heads_in_file = false;  // the file must say; else absent means one for each query head
   bool latent_attention = false;  // MLA
+  bool lists_layers = false;      // each by its kind; the file need not say their number
   // One of so many layers sees all keys where the file gives a window; 0: none does.
   std::int64_t window_every = 0;
 

@@ -91,6 +91,41 @@ std::vector<bool> state_space_layers(const JsonObject& config, std::int64_t laye
   return scans;
 }
 
+std::vector<LayerKind> listed_halves(const JsonObject& config) {
+  constexpr std::array<std::tuple<char, std::string_view, std::string_view, LayerKind>, 4> known{
+      {{'M', "mamba", "linear_attention", LayerKind::linear},
+       {'*', "attention", "full_attention", LayerKind::attention},
+       {'-', "mlp", "mlp", LayerKind::mlp},
+       {'E', "moe", "moe", LayerKind::experts}}};
+  std::vector<LayerKind> kinds;
+  const auto add = [&](const auto& is) {
+    const auto found = std::ranges::find_if(known, is);
+    if (found != known.end()) kinds.push_back(std::get<LayerKind>(*found));
+    return found != known.end();
+  };
+  if (const auto pattern = config.find_string("hybrid_override_pattern")) {
+    for (const char letter : *pattern) {
+      if (add([&](const auto& kind) { return std::get<char>(kind) == letter; })) continue;
+      config.fail(fmt::format("'hybrid_override_pattern' has {}, not M, *, - or E",
+                              in_quotes(std::string(1, letter))));
+    }
+  } else {
+    const std::string_view key =
+        config.has("layers_block_type") ? "layers_block_type" : "layer_types";
+    if (!config.has(key)) config.fail("no 'hybrid_override_pattern' says what its layers are");
+    for (const std::string& type : config.strings(key)) {
+      if (add([&](const auto& kind) {
+            return std::get<1>(kind) == type || std::get<2>(kind) == type;
+          })) {
+        continue;
+      }
+      config.fail(
+          fmt::format("'{}' has {}, not mamba, attention, mlp or moe", key, in_quotes(type)));
+    }
+  }
+  return kinds;
+}
+
 }  // namespace
 
 std::vector<LayerKind> kinds_with_linear_attention(const ModelSpec& model,
@@ -138,41 +173,16 @@ void nemotron_h_quirks(const JsonObject& config, ModelSpec& model) {
 }
 
 std::vector<LayerKind> halves_of_layers(const JsonObject& config, std::int64_t layers) {
-  constexpr std::array<std::tuple<char, std::string_view, std::string_view, LayerKind>, 4> known{
-      {{'M', "mamba", "linear_attention", LayerKind::linear},
-       {'*', "attention", "full_attention", LayerKind::attention},
-       {'-', "mlp", "mlp", LayerKind::mlp},
-       {'E', "moe", "moe", LayerKind::experts}}};
-  std::vector<LayerKind> kinds;
-  const auto add = [&](const auto& is) {
-    const auto found = std::ranges::find_if(known, is);
-    if (found != known.end()) kinds.push_back(std::get<LayerKind>(*found));
-    return found != known.end();
-  };
-  if (const auto pattern = config.find_string("hybrid_override_pattern")) {
-    for (const char letter : *pattern) {
-      if (add([&](const auto& kind) { return std::get<char>(kind) == letter; })) continue;
-      config.fail(fmt::format("'hybrid_override_pattern' has {}, not M, *, - or E",
-                              in_quotes(std::string(1, letter))));
-    }
-  } else {
-    const std::string_view key =
-        config.has("layers_block_type") ? "layers_block_type" : "layer_types";
-    for (const std::string& type : config.strings(key)) {
-      if (add([&](const auto& kind) {
-            return std::get<1>(kind) == type || std::get<2>(kind) == type;
-          })) {
-        continue;
-      }
-      config.fail(
-          fmt::format("'{}' has {}, not mamba, attention, mlp or moe", key, in_quotes(type)));
-    }
-  }
+  std::vector<LayerKind> kinds = listed_halves(config);
   if (std::ssize(kinds) != layers) {
     config.fail(
         fmt::format("{} layers are listed, not num_hidden_layers, {}", kinds.size(), layers));
   }
   return kinds;
+}
+
+std::int64_t listed_layers(const JsonObject& config) {
+  return std::ssize(listed_halves(config));
 }
 
 }  // namespace zeroplan

@@ -14,4 +14,7 @@ void nemotron_h_quirks(const JsonObject& config, ModelSpec& model);
 /// each layer, which is one half alone. Throws InputError where it lists other than `layers`.
 std::vector<LayerKind> halves_of_layers(const JsonObject& config, std::int64_t layers);
 
+/// How many that lists.
+std::int64_t listed_layers(const JsonObject& config);
+
 }  // namespace zeroplan

@@ -14,6 +14,7 @@
 #include "presets/input_error.hpp"
 #include "presets/nearest_name.hpp"
 #include "presets/preset_file.hpp"
+#include "presets/python_numbers.hpp"
 #include "presets/recorded_program.hpp"
 #include "presets/text_file.hpp"
 
@@ -249,7 +250,7 @@ void lay_plan(LayoutArguments& typed, std::vector<std::string>& notes) {
     if (plan.row) throw InputError(fmt::format("{}: not plans of a sweep", in_quotes(plan.file)));
     if (standard_input) {
       typed.model = "standard-input";
-      typed.model_config = text;
+      typed.model_config = without_infinities(text);
     }
     return;
   }

@@ -6,7 +6,6 @@
 
 #include "tests/catch.hpp"
 #include "tests/cli/fit.hpp"
-#include "tests/temporary_folder.hpp"
 
 using namespace zeroplan;
 using tests::fit;
@@ -152,24 +151,6 @@ TEST_CASE("ZeRO Figure 1 from the command line") {
   REQUIRE(gigabytes("1") == Approx(31.40625));
   REQUIRE(gigabytes("2") == Approx(16.640625));
   REQUIRE(gigabytes("3") == Approx(1.875));
-}
-
-TEST_CASE("a config.json, a folder and standard input are the catalog's model") {
-  const std::string config =
-      R"({"model_type": "qwen2", "hidden_size": 8192, "intermediate_size": 29568,
-    "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8, "vocab_size": 152064,
-    "tie_word_embeddings": false, "max_position_embeddings": 131072})";
-  const TemporaryFolder folder;
-  const std::string path = folder.write("mine/config.json", config);
-  const Json catalog = fit("Qwen/Qwen2.5-72B --gpus 128xA100-80GB");
-  for (const std::string& model : {path, (folder.path() / "mine").string(), "- <" + path}) {
-    const bool input = model[0] == '-';
-    const Json a =
-        input ? Json::parse(tests::zeroplan("fit - --gpus 128xA100-80GB --json <" + path).output)
-              : fit(model + " --gpus 128xA100-80GB");
-    REQUIRE(a.at("stages") == catalog.at("stages"));
-    REQUIRE(a.at("model").at("parameters") == 72706203648);
-  }
 }
 
 TEST_CASE("settings of the runtime change what they are about") {

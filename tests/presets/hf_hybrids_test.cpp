@@ -122,6 +122,11 @@ TEST_CASE("Nemotron-H's layers are one half each, as its pattern says") {
     file[key] = {"mamba", "attention", "mlp", "lstm"};
     CHECK(says(error_text([&] { read(file); }), "has 'lstm', not mamba, attention, mlp or moe"));
   }
+  json uncounted = nemotron;
+  uncounted.erase("num_hidden_layers");
+  CHECK(read(uncounted) == model);
+  uncounted.erase("hybrid_override_pattern");
+  CHECK(says(error_text([&] { read(uncounted); }), "no 'hybrid_override_pattern' says"));
   CHECK(says(error_of(nemotron, "hybrid_override_pattern", "M*-X"), "has 'X', not M, *, - or E"));
   CHECK(says(error_of(nemotron, "hybrid_override_pattern", "M*-"), "3 layers are listed"));
   CHECK(says(error_of(nemotron, "moe_latent_size", 4), "experts of latents are not modelled"));
