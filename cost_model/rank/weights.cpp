@@ -99,6 +99,14 @@ void add_state_space(std::vector<Weight>& out, const StateSpaceSpec& m, std::int
   add_linear(out, {"o_proj", "proj", h, m.features(), Split::columns}, m.bias);
 }
 
+void add_mixer(std::vector<Weight>& out, const ModelSpec& model, LayerKind kind) {
+  const std::int64_t h = model.hidden_size;
+  if (is_linear(kind) && model.state_space) return add_state_space(out, *model.state_space, h);
+  if (is_linear(kind)) return add_linear_attention(out, *model.linear_attention, h);
+  if (model.attention.mla) return add_latent_attention(out, model.attention, h);
+  add_grouped_attention(out, model.attention, h);
+}
+
 struct MlpShape {
   std::int64_t intermediate_size;
   bool gated;
@@ -160,16 +168,7 @@ std::vector<Weight> layer_weights(const ModelSpec& model, LayerKind kind, LayerP
   constexpr std::size_t usual = 24;
   out.reserve(usual);
   for (std::int64_t i = 0; i < norms_of(model, kind); ++i) add_norm(out, model.norm, "norm", h);
-  if (!has_mixer(kind)) {
-  } else if (is_linear(kind) && model.state_space) {
-    add_state_space(out, *model.state_space, h);
-  } else if (is_linear(kind)) {
-    add_linear_attention(out, *model.linear_attention, h);
-  } else if (model.attention.mla) {
-    add_latent_attention(out, model.attention, h);
-  } else {
-    add_grouped_attention(out, model.attention, h);
-  }
+  if (has_mixer(kind)) add_mixer(out, model, kind);
   if (has_experts(kind)) {
     add_moe(out, *model.moe, h);
   } else if (has_feed_forward(kind)) {
