@@ -14,7 +14,7 @@ constexpr std::int64_t tokens = 4'096;
 
 // Of layer `layer`, one sample of 4,096 tokens.
 Block layer_of(Runtime runtime, std::string_view model, std::int64_t layer) {
-  const Problem p = problem_of({runtime, model, 52, 8, tokens, 1, Recompute::none, 0});
+  const Problem p = problem_of({runtime, model, 8, 8, tokens, 1, Recompute::none, 0});
   return code_of(p).block(p, weight_inventory(p.model), BlockKind::layer, kind_of(p.model, layer),
                           0);
 }
@@ -94,4 +94,11 @@ TEST_CASE("autocast narrows the gradient that a mixer is given") {
   CHECK(bytes_of(layer_of(Runtime::ddp, "nemotron-h-8b", 0), "16-bit output gradient") ==
         2 * 4'096 * tokens);
   CHECK_FALSE(has(layer_of(Runtime::fsdp2, "nemotron-h-8b", 0), "16-bit output gradient"));
+}
+
+TEST_CASE("a layer of one half has one norm's gradient") {
+  constexpr std::int64_t norm = 2 * 4'096;
+  CHECK(bytes_of(layer_of(Runtime::ddp, "nemotron-h-8b", 0), "norm") == norm);
+  CHECK(bytes_of(layer_of(Runtime::ddp, "nemotron-h-8b", 1), "norm") == norm);
+  CHECK(bytes_of(layer_of(Runtime::ddp, "bamba-9b", 0), "norm") == 2 * norm);
 }
