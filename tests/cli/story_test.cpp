@@ -114,7 +114,7 @@ TEST_CASE("chunks that do as one before are a line each, and messages as hidden 
   const tests::Run run = tests::zeroplan("story" + question);
   CHECK_THAT(run.output, ContainsSubstring("f0.2: forward, layer 8, as f0.1;"));
   CHECK_THAT(run.output, ContainsSubstring("f1.2 to f3.2: 3 times forward, as f1.1;"));
-  CHECK(std::ranges::count(run.output, '\n') < 800);
+  CHECK(std::ranges::count(run.output, '\n') < 900);  // passes differ in what arrives beside them
   const Json fit = tests::answer("fit" + question);
   double exposed = 0, seconds = 0;
   for (const Json& load : fit.at("communication")) {
