@@ -58,7 +58,7 @@ ModelSpec read_model_file(fs::path path,
                           std::string_view as) {
   std::error_code error;
   if (fs::is_directory(path, error)) path /= "config.json";
-  std::string text = read_text_file(path.string());
+  const std::string text = read_text_file(path.string());
   ModelSpec model = read_hf_config(text, in_quotes(path.string()), &assumptions, as);
   model.name = name_of_file(path);
   if (config != nullptr) *config = without_infinities(text);

@@ -53,31 +53,37 @@ LinearAttentionSpec read_linear_attention(const JsonObject& config) {
   return spec;
 }
 
-void check_groups(const JsonObject& config, const StateSpaceSpec& spec) {
-  if (spec.heads % spec.groups == 0) return;
-  config.fail(
-      fmt::format("{} groups of a state space do not divide {} heads", spec.groups, spec.heads));
+// All but the width of a head, under Bamba's keys or Nemotron-H's.
+StateSpaceSpec read_state_space(const JsonObject& config) {
+  StateSpaceSpec spec;
+  spec.heads = read_size(config, {"mamba_n_heads", "mamba_num_heads"}, any_heads);
+  spec.groups = read_size(config, {"mamba_n_groups", "n_groups"}, any_heads);
+  spec.state = read_size(config, {"mamba_d_state", "ssm_state_size"}, any_size);
+  spec.convolution = read_size(config, {"mamba_d_conv", "conv_kernel"}, any_size);
+  spec.chunk = read_size(config, {"mamba_chunk_size", "chunk_size"}, any_size);
+  const std::string_view bias = config.has("use_conv_bias") ? "use_conv_bias" : "mamba_conv_bias";
+  spec.convolution_bias = config.find_boolean(bias).value_or(true);
+  spec.bias = config.find_boolean("mamba_proj_bias").value_or(false);
+  if (spec.heads % spec.groups != 0) {
+    config.fail(
+        fmt::format("{} groups of a state space do not divide {} heads", spec.groups, spec.heads));
+  }
+  return spec;
 }
 
-StateSpaceSpec read_state_space(const JsonObject& config, std::int64_t hidden_size) {
-  StateSpaceSpec spec;
-  const std::int64_t times = config.find_integer("mamba_expand", any_size).value_or(2);
-  const std::int64_t features = times * hidden_size;
-  spec.heads = read_size(config, {"mamba_n_heads"}, any_heads);
+// The width of Bamba's heads, which together are some times as wide as the stream.
+std::int64_t read_expanded_head(const JsonObject& config,
+                                std::int64_t heads,
+                                std::int64_t hidden_size) {
+  const std::int64_t features =
+      hidden_size * config.find_integer("mamba_expand", any_size).value_or(2);
   const bool derived = !config.has("mamba_d_head") || config.value().at("mamba_d_head") == "auto";
-  spec.head_dim = derived ? features / spec.heads : config.integer("mamba_d_head", any_size);
-  spec.groups = read_size(config, {"mamba_n_groups"}, any_heads);
-  spec.state = read_size(config, {"mamba_d_state"}, any_size);
-  spec.convolution = read_size(config, {"mamba_d_conv"}, any_size);
-  spec.chunk = read_size(config, {"mamba_chunk_size"}, any_size);
-  spec.convolution_bias = config.find_boolean("mamba_conv_bias").value_or(true);
-  spec.bias = config.find_boolean("mamba_proj_bias").value_or(false);
-  if (spec.features() != features) {
-    config.fail(fmt::format("{} heads of {} are not mamba_expand x hidden_size, {}", spec.heads,
-                            spec.head_dim, features));
+  const std::int64_t width = derived ? features / heads : config.integer("mamba_d_head", any_size);
+  if (heads * width != features) {
+    config.fail(fmt::format("{} heads of {} are not mamba_expand x hidden_size, {}", heads, width,
+                            features));
   }
-  check_groups(config, spec);
-  return spec;
+  return width;
 }
 
 // Whether each layer is a state space: as the file lists them, or all but those of these numbers.
@@ -151,24 +157,17 @@ void bamba_quirks(const JsonObject& config, ModelSpec& model) {
   llama_quirks(config, model);
   const std::vector<bool> scans = state_space_layers(config, model.layers);
   if (std::ranges::find(scans, true) == scans.end()) return;
-  model.state_space = read_state_space(config, model.hidden_size);
+  StateSpaceSpec mixer = read_state_space(config);
+  mixer.head_dim = read_expanded_head(config, mixer.heads, model.hidden_size);
+  model.state_space = mixer;
   model.layer_kinds = kinds_with_linear_attention(model, scans);
 }
 
 void nemotron_h_quirks(const JsonObject& config, ModelSpec& model) {
+  squared_relu_quirks(config, model);
   model.attention.rotary = false;
-  model.mlp.squared_relu = true;
-  model.mlp.bias = config.find_boolean("mlp_bias").value_or(false);
-  StateSpaceSpec mixer;
-  mixer.heads = read_size(config, {"mamba_num_heads"}, any_heads);
+  StateSpaceSpec mixer = read_state_space(config);
   mixer.head_dim = read_size(config, {"mamba_head_dim"}, any_size);
-  mixer.groups = read_size(config, {"n_groups", "mamba_n_groups"}, any_heads);
-  mixer.state = read_size(config, {"ssm_state_size"}, any_size);
-  mixer.convolution = read_size(config, {"conv_kernel", "mamba_d_conv"}, any_size);
-  mixer.chunk = read_size(config, {"chunk_size", "mamba_chunk_size"}, any_size);
-  mixer.convolution_bias = config.find_boolean("use_conv_bias").value_or(true);
-  mixer.bias = config.find_boolean("mamba_proj_bias").value_or(false);
-  check_groups(config, mixer);
   model.state_space = mixer;
 }
 

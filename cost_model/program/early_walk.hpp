@@ -22,8 +22,10 @@ class EarlyWalk {
         sink_(sink),
         borders_(sink),
         chunks_(program.chunks.size()),
-        fwd_recv_buffer_(buffers(program.early->leads_forward)),
-        bwd_recv_buffer_(buffers(program.early->leads_backward)) {
+        leads_forward_(!program.chunks.front().receives),
+        leads_backward_(!program.chunks.back().sends),
+        fwd_recv_buffer_(buffers(leads_forward_)),
+        bwd_recv_buffer_(buffers(leads_backward_)) {
     for (const Pass& pass : order) {
       (pass.kind == PassKind::forward ? forward_ : backward_).push_back(pass.chunk);
     }
@@ -91,7 +93,7 @@ class EarlyWalk {
   }
 
   HeldLeaf receive_input() {
-    const auto chunk = receiver(forward_, done_forward_, program_.early->leads_forward, 1);
+    const auto chunk = receiver(forward_, done_forward_, leads_forward_, 1);
     if (!chunk) return HeldLeaf();
     HeldLeaf arrived = borders_.received_leaf();
     at(*chunk).received.push_back(arrived);
@@ -99,7 +101,7 @@ class EarlyWalk {
   }
 
   Held receive_gradient() {
-    const auto chunk = receiver(backward_, done_backward_, program_.early->leads_backward, -1);
+    const auto chunk = receiver(backward_, done_backward_, leads_backward_, -1);
     if (!chunk) return Held();
     Held arrived = borders_.received_gradient();
     at(*chunk).output_tensor_grads.push_back(arrived);
@@ -108,7 +110,7 @@ class EarlyWalk {
 
   // The first gradient comes before any pass goes back, but where another rank's leads.
   Held receive_first_gradient() {
-    if (program_.early->leads_backward) return Held();
+    if (leads_backward_) return Held();
     Held arrived = borders_.received_gradient();
     at(backward_.front()).output_tensor_grads.push_back(arrived);
     return arrived;
@@ -184,6 +186,8 @@ class EarlyWalk {
   Sink& sink_;
   Borders<Sink> borders_;
   std::vector<Chunk> chunks_;
+  bool leads_forward_;                            // the first rank, to which the last sends
+  bool leads_backward_;                           // the last rank
   std::vector<std::int32_t> forward_, backward_;  // the chunk of each pass
   std::size_t warm_up_ = 0;                       // forward passes before the steady state
   std::size_t done_forward_ = 0, done_backward_ = 0;

@@ -172,7 +172,7 @@ class FoldingSink {
 
   std::optional<Category> forward(std::int32_t chunk, std::int32_t micro_batch) {
     add(footprints(chunk, micro_batch).forward, Phase::forward);
-    if (!program_.early || !hands_over(program_, chunk)) return std::nullopt;
+    if (!hands_over(program_, chunk)) return std::nullopt;
     live_[Category::activations] += program_.boundary;  // beside what the footprint leaves
     allocated_ += program_.boundary;
     return Category::activations;

@@ -37,13 +37,9 @@ const RankInFlight& InFlightCache::find_or_make(const Problem& problem,
                                                 const StageProgram& places,
                                                 FirstMicroBatch first) {
   const Pipeline p = pipeline_of(problem, representative_micro_batches(problem, rank));
-  const Numbers<7> key{static_cast<std::int64_t>(p.schedule),
-                       p.ranks,
-                       p.chunks,
-                       p.micro_batches,
-                       p.interleaving.group,
-                       p.interleaving.ahead,
-                       rank};
+  Numbers<7> key{};
+  std::ranges::copy(numbers_of(p), key.begin());
+  key.back() = rank;
   const auto found = made_.find(key);
   if (found != made_.end()) return found->second;
 

@@ -32,7 +32,7 @@ class InFlightCache {
                                    FirstMicroBatch first);
 
  private:
-  std::unordered_map<Numbers<7>, RankInFlight, NumbersHash> made_;
+  std::unordered_map<Numbers<7>, RankInFlight, NumbersHash> made_;  // by pipeline and rank
 };
 
 }  // namespace zeroplan

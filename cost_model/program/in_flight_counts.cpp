@@ -30,7 +30,7 @@ class CountingSink {
     const std::size_t size = size_of(chunk, micro_batch);
     note(1 + 2 * size);
     ++now_.alive[size];
-    if (!program_.early || !hands_over(program_, chunk)) return std::nullopt;
+    if (!hands_over(program_, chunk)) return std::nullopt;
     ++now_.alive.back();
     return 0;
   }

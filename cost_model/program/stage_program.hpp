@@ -72,12 +72,10 @@ inline std::int32_t last_micro_batch(const std::vector<Pass>& order) {
   return last;
 }
 
-/// Of a rank that receives while it computes, of how many, and how far it runs ahead.
+/// The pipeline of a rank that receives while it computes.
 struct EarlyReceipts {
   std::int64_t ranks = 1;
-  std::int64_t group = 1;       // micro-batches a chunk runs before the next one does
-  bool leads_forward = false;   // the first rank, to which the last sends
-  bool leads_backward = false;  // the last rank
+  std::int64_t group = 1;  // micro-batches a chunk runs before the next one does
 };
 
 struct StageProgram {

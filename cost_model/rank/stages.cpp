@@ -46,6 +46,7 @@ std::int64_t expert_layers(const ModelSpec& model, const Stage& stage) {
 StageContent content_of(const ModelSpec& model, const Stage& stage) {
   constexpr int bits = 15;  // of a number of layers, of four kinds in each number
   std::array<std::int64_t, 2> layers{};
+  static_assert(all_layer_kinds.size() <= 4 * layers.size());
   std::size_t place = 0;
   for (const std::int64_t count : layers_by_kind(model, stage)) {
     std::int64_t& together = layers[place++ / 4];

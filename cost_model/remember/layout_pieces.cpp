@@ -28,14 +28,10 @@ const InFlightCounts& LayoutPieces::profile(std::size_t run) const {
   const std::size_t stage = firsts()[run];
   const ChunkKinds& kinds = pieces_.list().kinds[stage];
   const auto rank = static_cast<std::int64_t>(stage);
-  const Pipeline p = pipeline_of(problem_, representative_micro_batches(problem_, rank));
-  std::vector<std::int64_t> key{static_cast<std::int64_t>(p.schedule),
-                                p.ranks,
-                                p.chunks,
-                                p.micro_batches,
-                                p.interleaving.group,
-                                p.interleaving.ahead,
-                                rank};
+  const Numbers<6> pipeline =
+      numbers_of(pipeline_of(problem_, representative_micro_batches(problem_, rank)));
+  std::vector<std::int64_t> key(pipeline.begin(), pipeline.end());
+  key.push_back(rank);
   key.insert(key.end(), kinds.places.begin(), kinds.places.end());
   const auto found = evaluator_.counts_.find(key);
   if (found != evaluator_.counts_.end()) return *(known = &found->second);

@@ -44,6 +44,15 @@ Interleaving even_rounds(const Problem& p) {
   return {.group = m / rounds};
 }
 
+Numbers<6> numbers_of(const Pipeline& p) {
+  return {static_cast<std::int64_t>(p.schedule),
+          p.ranks,
+          p.chunks,
+          p.micro_batches,
+          p.interleaving.group,
+          p.interleaving.ahead};
+}
+
 Pipeline pipeline_of(const Problem& problem, std::int64_t micro_batches) {
   const Layout& l = problem.layout;
   return {.schedule = l.schedule,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "cost_model/question/numbers.hpp"
 #include "cost_model/question/problem.hpp"
 #include "cost_model/schedule/pass.hpp"
 
@@ -26,13 +27,15 @@ struct Pipeline {
   friend auto operator<=>(const Pipeline&, const Pipeline&) = default;
 };
 
+/// All that tells pipelines apart.
+Numbers<6> numbers_of(const Pipeline& pipeline);
+
 /// The problem's pipeline, in a step of `micro_batches` micro-batches.
 Pipeline pipeline_of(const Problem& problem, std::int64_t micro_batches);
 
-/// That of PyTorch's interleaved schedule
-/// (torch/distributed/pipelining/schedules.py, ScheduleInterleaved1F1B): as many rounds as there
-/// are whole multiples of pp, all alike. Where they cannot be, which PyTorch refuses of this
-/// schedule, but not of those simulated by it, fewer.
+/// That of PyTorch's interleaved schedule (torch/distributed/pipelining/schedules.py,
+/// ScheduleInterleaved1F1B): as many rounds as there are whole multiples of pp, all alike. Where
+/// they cannot be, which PyTorch refuses of this schedule, but not of those simulated by it, fewer.
 Interleaving even_rounds(const Problem& problem);
 
 /// A place in the chain of model chunks that a micro-batch crosses.

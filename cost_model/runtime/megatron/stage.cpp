@@ -151,12 +151,9 @@ std::int64_t largest_parameter(const Problem& p,
 }
 
 // overlap_p2p_comm, which is on where a rank holds several chunks (training/arguments.py).
-std::optional<EarlyReceipts> early_receipts(const Problem& p, const Stage& stage) {
+std::optional<EarlyReceipts> early_receipts(const Problem& p) {
   if (p.layout.schedule != Schedule::interleaved || p.layout.pp == 1) return std::nullopt;
-  return EarlyReceipts{.ranks = p.layout.pp,
-                       .group = pipeline_of(p, 1).interleaving.group,
-                       .leads_forward = begins_model(stage, 0),
-                       .leads_backward = ends_model(stage, stage.chunks.size() - 1)};
+  return EarlyReceipts{.ranks = p.layout.pp, .group = pipeline_of(p, 1).interleaving.group};
 }
 
 }  // namespace
@@ -262,8 +259,7 @@ ChunkProgram megatron_chunk(const Problem& problem,
 StageProgram megatron_chunks(const Problem& problem,
                              const MegatronBlocks& blocks,
                              const Stage& stage) {
-  StageProgram program{.boundary = megatron_boundary(problem),
-                       .early = early_receipts(problem, stage)};
+  StageProgram program{.boundary = megatron_boundary(problem), .early = early_receipts(problem)};
   program.chunks.reserve(stage.chunks.size());
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     program.chunks.push_back(megatron_chunk(problem, blocks, stage, i));
