@@ -2,10 +2,10 @@
 that pass for its own, and collectives that move nothing."""
 
 import functools
-import importlib.util
 import os
 import types
 
+import linear_attention_kernels
 import torch
 import torch.distributed as dist
 from compiled_functions import compile_as_kernels
@@ -200,10 +200,7 @@ def answer_extensions():
         softmax.backward = lambda gradient, *_: gradient
         softmax.get_batch_per_block = lambda *_: 1
         sys.modules[name] = softmax
-    if importlib.util.find_spec("triton"):
-        from triton.runtime import autotuner, jit
-        for kernel in (jit.KernelInterface, jit.JITFunction, autotuner.Autotuner, autotuner.Heuristics):
-            kernel.__getitem__ = lambda *_: lambda *_, **__: None
+    linear_attention_kernels.compute_nothing()
 
 
 def take_gpus(meter):

@@ -1,6 +1,6 @@
 """The compiled part of the package causal-conv1d, and Triton's kernels, for the Python of causal-conv1d, of
-flash-linear-attention and of mamba-ssm, which Transformers takes for linear attention and for Mamba-2 where they are
-installed: kernels write where they are told, and compute nothing."""
+flash-linear-attention and of mamba-ssm, which Transformers and Megatron-LM take for linear attention and for Mamba-2
+where they are installed: kernels write where they are told, and compute nothing."""
 
 import importlib
 import sys
@@ -9,6 +9,7 @@ import types
 from corpus_row import Stop, has
 
 COMPILED = "causal_conv1d_cuda"
+OF_MAMBA = ("triton", "causal_conv1d", "mamba_ssm")
 # What Transformers' classes call the heads of a Mamba-2 mixer.
 HEADS = ("mamba_n_heads", "mamba_num_heads", "n_mamba_heads")
 
@@ -27,7 +28,7 @@ def packages_of(config):
     if getattr(config, "linear_num_key_heads", None):
         return ("triton", "fla", "causal_conv1d"), "linear attention"
     if config.model_type == "mamba2" or any(getattr(config, name, None) for name in HEADS):
-        return ("triton", "causal_conv1d", "mamba_ssm"), "Mamba-2"
+        return OF_MAMBA, "Mamba-2"
     return (), None
 
 
@@ -42,24 +43,35 @@ def answer_gpu():
     torch.get_autocast_gpu_dtype = lambda: torch.get_autocast_dtype("cpu")
 
 
+def compute_nothing():
+    """Before anything that launches kernels is imported."""
+    module = types.ModuleType(COMPILED)
+    module.causal_conv1d_fwd = module.causal_conv1d_bwd = module.causal_conv1d_update = write_nothing
+    sys.modules[COMPILED] = module
+    if has("triton"):
+        from triton.runtime import autotuner, jit
+        jit.JITFunction.run = autotuner.Heuristics.run = write_nothing
+        autotuner.Autotuner.run = take_first
+
+
+def demand(packages, otherwise):
+    """Ends where one of them cannot be imported, which a runtime would not say."""
+    for package in packages:
+        if not has(package):
+            raise Stop(3, f"{sys.executable} lacks {package}, without which {otherwise}")
+    if "mamba_ssm" in packages:
+        try:
+            importlib.import_module("mamba_ssm")
+        except ImportError as error:
+            raise Stop(3, f"mamba_ssm cannot be imported: {error}") from error
+
+
 def stand_in(config):
     """Before the class of a model with linear attention or Mamba-2 is imported; nothing for others."""
     packages, what = packages_of(config)
     if not packages:
         return
-    for package in packages:
-        if not has(package):
-            raise Stop(3, f"{sys.executable} lacks {package}, without which Transformers computes {what} "
-                          "by operators of PyTorch")
-    module = types.ModuleType(COMPILED)
-    module.causal_conv1d_fwd = module.causal_conv1d_bwd = module.causal_conv1d_update = write_nothing
-    sys.modules[COMPILED] = module
-    from triton.runtime import autotuner, jit
-    jit.JITFunction.run = autotuner.Heuristics.run = write_nothing
-    autotuner.Autotuner.run = take_first
+    compute_nothing()
     if "mamba_ssm" in packages:
         answer_gpu()
-        try:
-            importlib.import_module("mamba_ssm")  # Transformers would not say why it cannot be imported
-        except ImportError as error:
-            raise Stop(3, f"mamba_ssm cannot be imported: {error}") from error
+    demand(packages, f"Transformers computes {what} by operators of PyTorch")

@@ -11,8 +11,8 @@ def launch(words):
     given, name = {}, None
     for word in words:
         if word.startswith("--"):
-            name = word[2:]
-            given[name] = []
+            name, _, value = word[2:].partition("=")
+            given[name] = [value] if value else []
         else:
             given[name].append(word)
     return {name: True if not values else values[0] if len(values) == 1 else values
@@ -45,20 +45,43 @@ MODEL = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", 
          "swiglu", "disable_bias_linear", "untie_embeddings_and_output_weights", "num_experts", "moe_router_topk",
          "moe_ffn_hidden_size", "moe_shared_expert_intermediate_size", "moe_shared_expert_gate", "moe_layer_freq",
          "max_position_embeddings")
+# What else says a hybrid model, and what follows from its pattern.
+HYBRID = ("hybrid_layer_pattern", "mamba_num_heads", "mamba_head_dim", "mamba_state_dim", "mamba_num_groups",
+          "squared_relu", "moe_latent_size", "moe_router_score_function", "moe_router_enable_expert_bias",
+          "moe_router_topk_scaling_factor", "moe_router_num_groups", "moe_router_group_topk",
+          "mtp_use_repeated_layer")
+COUNTED = ("num_layers", "mtp_num_layers")
+
+
+def name_of(name, args):
+    """A pattern says how many layers there are, and which."""
+    return f"{name}-{args.hybrid_layer_pattern or f'L{args.num_layers}'}"
+
+
+def said_of_hybrid(args):
+    return (*HYBRID, *COUNTED) if args.hybrid_layer_pattern else ()
+
+
+def number_of(text, key):
+    if key.endswith("_freq") or not isinstance(text, str):
+        return text
+    return int(text) if text.isdigit() else float(text) if text.replace(".", "", 1).isdigit() else text
 
 
 def configured_model(name, args, given):
     said = {argument.replace("-", "_"): value for argument, value in given.items()}
-    config = {key: int(said[key]) if str(said[key]).isdigit() and not key.endswith("_freq") else said[key]
-              for key in MODEL if key in said}
-    return {"name": f"{name}-L{args.num_layers}", "layers": args.num_layers,
+    if args.hybrid_layer_pattern:
+        said.update({key: getattr(args, key) for key in COUNTED if getattr(args, key)})
+    keys = dict.fromkeys((*MODEL, *said_of_hybrid(args)))
+    config = {key: number_of(said[key], key) for key in keys if key in said}
+    return {"name": name_of(name, args), "layers": args.num_layers,
             "config": {"model_type": "megatron_arguments", **config}}
 
 
 def model_of(name, args, given):
-    if args.experimental_attention_variant:
+    if args.experimental_attention_variant or args.hybrid_layer_pattern:
         return configured_model(name, args, given)
-    return {"name": f"{name}-L{args.num_layers}", "layers": args.num_layers, "hidden": args.hidden_size,
+    return {"name": name_of(name, args), "layers": args.num_layers, "hidden": args.hidden_size,
             "heads": args.num_attention_heads,
             "kv_heads": args.num_query_groups if args.group_query_attention else args.num_attention_heads,
             "head_dim": args.kv_channels, "ffn": args.ffn_hidden_size, "vocab": args.vocab_size,
@@ -116,7 +139,8 @@ ALONE = "without Transformer Engine"  # what script/accuracy looks for
 
 def identity(arguments, args, given):
     batches = args.global_batch_size // args.micro_batch_size // args.data_parallel_size
-    parts = [f"{arguments.model}-L{args.num_layers}", f"dp{args.data_parallel_size}",
+    said = SAID | {key.replace("_", "-") for key in said_of_hybrid(args)}
+    parts = [name_of(arguments.model, args), f"dp{args.data_parallel_size}",
              f"z{sharding_of(args)['stage']}", f"s{args.seq_length}", f"b{args.micro_batch_size}x{batches}",
              args.recompute_granularity or "none"]
     for name, degree in (("tp", args.tensor_model_parallel_size), ("cp", args.context_parallel_size),
@@ -128,7 +152,7 @@ def identity(arguments, args, given):
     parts += ["sp"] if args.sequence_parallel else []
     parts += ["fp32"] if precision_of(args) == "fp32" else []
     for name, value in given.items():
-        if name not in SAID and USUAL.get(name) != value:
+        if name not in said and USUAL.get(name) != value:
             text = "" if value is True else "=" + ("+".join(value) if isinstance(value, list) else value)
             parts.append(name + text)
     return "-".join(["traced-mcore", core_version.split("+")[0], *parts])

@@ -6,13 +6,13 @@ import functools
 import os
 import sys
 
-import gpt_builders
 import megatron.core.distributed.fsdp.mcore_fsdp_adapter as fsdp
 import megatron.core.distributed.fsdp.src.megatron_fsdp.param_and_grad_buffer as buffers
 import megatron.core.pipeline_parallel.schedules as schedules
 import megatron.core.transformer.moe.token_dispatcher as dispatchers
 import megatron.training.training as training
 import megatron_delta_rule
+import megatron_hybrid
 import model_provider
 import numpy
 import pretrain_gpt
@@ -33,8 +33,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 def parse(words, rank, world, engine):
     """Megatron's own parse and check of its arguments, and what it keeps of them for everyone."""
-    sys.argv = ["pretrain_gpt.py", *words, "--tokenizer-type", "NullTokenizer", "--mock-data", "--lr", "1e-4",
-                "--train-iters", "10", "--eval-iters", "0"]
+    sys.argv = ["pretrain_gpt.py", *megatron_hybrid.with_layers(words), "--tokenizer-type", "NullTokenizer",
+                "--mock-data", "--lr", "1e-4", "--train-iters", "10", "--eval-iters", "0"]
     args = parse_args()
     args.rank, args.world_size, args.local_rank = rank, world, 0
     if args.transformer_impl == "local":
@@ -141,8 +141,8 @@ def build_meshes():
 def trainer_of(args, meter):
     """Model chunks and optimizer, built by Megatron's own functions, and a step to call."""
     megatron_delta_rule.take_apart(meter)
-    model, optimizer, scheduler = training.setup_model_and_optimizer(
-        ModelType.encoder_or_decoder, functools.partial(model_provider.model_provider, gpt_builders.gpt_builder))
+    provider = functools.partial(model_provider.model_provider, megatron_hybrid.builder_of(args))
+    model, optimizer, scheduler = training.setup_model_and_optimizer(ModelType.encoder_or_decoder, provider)
     config = get_model_config(model[0])
     prepare(args, model, optimizer, config)
     mark_phases(meter)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs three steps of Megatron-LM as it is on the path, and writes what memory a rank took as one row of a
 measured corpus, which script/accuracy reads. Tensors are fake, and collectives move nothing: neither a GPU
-nor its memory is needed. --megatron= are arguments of Megatron-LM's pretrain_gpt.py.
+nor its memory is needed. --megatron= are arguments of Megatron-LM's pretrain_gpt.py, or, with
+--hybrid-layer-pattern, of its pretrain_hybrid.py.
 
     validator/pytorch/trace_megatron.py llama3-8b --gpus 8 --out rows.jsonl --megatron="--num-layers 4 ..."
     validator/pytorch/trace_megatron.py --grid grid.txt --out rows.jsonl     # a run a line
@@ -33,7 +34,7 @@ def read_arguments(words):
     add("--stage", type=int, default=0, help="of the pipeline, whose first rank is traced")
     add("--out", help="append the row to this file (default: standard output)")
     add("--record", help="also write the last step as a program, which zeroplan takes as MODEL")
-    add("--megatron", help="all arguments of pretrain_gpt.py that matter, as one word")
+    add("--megatron", help="all arguments of Megatron-LM that matter, as one word")
     asks = "-h" in words or "--help" in words or any(word.startswith("--megatron") for word in words)
     arguments = parser.parse_args(words if asks else exported(words))
     arguments.megatron = shlex.split(arguments.megatron)
