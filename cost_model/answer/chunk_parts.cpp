@@ -59,10 +59,11 @@ ModelParts model_parts(const Problem& p,
   for (std::int64_t module = 0; module < trained_mtp_modules(p); ++module) {
     const PassTime ends = pass_time(times.mtp_ends.kernels) - pass_time(head);
     of.parts.push_back({fmt::format("input of MTP module {}", module), ends, &modules.mtp_input});
-    const LayerKind kind = kind_of(p.model, p.model.layers - 1);
-    const TimedBlock& block = times.layer(kind);
-    add_part(fmt::format("layer of MTP module {}", module), block.kernels, modules.layer(kind),
-             block.again(p.layout.recompute != Recompute::none));
+    for (const LayerKind kind : kinds_of_mtp_module(p.model)) {
+      const TimedBlock& block = times.layer(kind);
+      add_part(fmt::format("layer of MTP module {}", module), block.kernels, modules.layer(kind),
+               block.again(p.layout.recompute != Recompute::none));
+    }
     add_part(fmt::format("head of MTP module {}", module), head, modules.head);
   }
   add_part("head", head, modules.head);
@@ -101,7 +102,7 @@ bool only_exchanges(const Block& block) {
 
 StepModules::StepModules(const Problem& p) : embedding(embedding_times(p)), head(head_times(p)) {
   for (const LayerKind kind : all_layer_kinds) {
-    if (has_kind(p.model, kind)) layers[kind] = module_times(p, kind);
+    if (uses_kind(p.model, kind)) layers[kind] = module_times(p, kind);
   }
   if (trained_mtp_modules(p) > 0) mtp_input = mtp_input_times(p);
 }

@@ -23,7 +23,7 @@ void add_weights(Explanation& out,
         layer_count(problem.model, stage, kind));
   }
   if (stage.head) {
-    const std::int64_t modules = trained_mtp_modules(problem);
+    const std::int64_t modules = held_mtp_modules(problem);
     if (!stage.embedding && modules > 0) add("MTP embedding", inventory.mtp_embedding, 1);
     add("MTP module", inventory.mtp, modules);
     add("head", inventory.head, 1);

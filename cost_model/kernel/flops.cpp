@@ -162,10 +162,12 @@ std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count) {
   }
   terms.push_back({"output head", 1, head_flops(model, s)});
   if (const std::int64_t modules = trained_mtp_modules(problem); modules > 0) {
-    // Each has a layer of the last kind, a projection, and passes the head once more.
-    const LayerKind kind = kind_of(model, model.layers - 1);
-    const double scores = layer_mixing_flops(model, kind, s, count);
-    const double linears = layer_linear_flops(model, kind, s);
+    // Each has layers, a projection, and passes the head once more.
+    double scores = 0, linears = 0;
+    for (const LayerKind kind : kinds_of_mtp_module(model)) {
+      scores += layer_mixing_flops(model, kind, s, count);
+      linears += layer_linear_flops(model, kind, s);
+    }
     const bool full = problem.layout.recompute == Recompute::full;
     const double again = full ? static_cast<double>(modules) * (linears + scores) : 0;
     terms.push_back({"linears and scores of an MTP module", modules,

@@ -67,6 +67,10 @@ struct MemorySpeed {
   double streaming;  // read and write once: norms, residuals, activations, the loss
   // Rows gathered by index: MoE dispatch, fused. Bytes as layer_traffic.cpp counts them.
   double permute;
+  // Triton's kernels of a state space, whose bytes state_space.cpp counts; products of chunks in
+  // fp32 cost as much. Fitted on NVIDIA's rows of Nemotron 3 Nano (script/holdout); no run of
+  // Ampere's is known.
+  double scan;
 };
 
 /// What generations share.
@@ -157,7 +161,7 @@ inline constexpr GemmSpeed ampere_gemm{
     .grouped_exposed = 0.5};
 inline constexpr AttentionSpeed ampere_attention{
     .forward = 0.57, .backward = 0.54, .forward_s0 = 100, .narrow = 0.1, .start = 55 * us};
-inline constexpr MemorySpeed ampere_memory{.streaming = 0.87, .permute = 0.16};
+inline constexpr MemorySpeed ampere_memory{.streaming = 0.87, .permute = 0.16, .scan = 0.25};
 
 // Hopper. GEMM burst: fitted on H100 and H200; kernels above half a millisecond fall to 0.77
 // there, training to 0.68 (step times of llm-foundry and torchtitan). Attention: forward fitted on
@@ -177,7 +181,7 @@ inline constexpr AttentionSpeed hopper_attention{
     .forward = 0.66, .backward = 0.58, .forward_s0 = 670, .narrow = 0.4, .start = 21 * us};
 inline constexpr AttentionSpeed hopper_flash2{
     .forward = 0.35, .backward = 0.34, .forward_s0 = 235, .narrow = 0.1, .start = 21 * us};
-inline constexpr MemorySpeed hopper_memory{.streaming = 0.8, .permute = 0.25};
+inline constexpr MemorySpeed hopper_memory{.streaming = 0.8, .permute = 0.25, .scan = 0.25};
 
 // Blackwell. GEMM burst: fitted on B200 and GB200; sustained: its step times (script/holdout;
 // SimuMax's tables of single kernels on B200 have 0.50). Backward attention: fitted on those
@@ -208,7 +212,7 @@ inline constexpr AttentionSpeed blackwell_attention{
     .one_scale = {.forward = 1.5, .backward = 1.12, .wide_forward = 1.75, .wide_backward = 1.69},
     .block_scales = {
         .forward = 1.4, .backward = 0.95, .wide_forward = 1.61, .wide_backward = 1.31}};
-inline constexpr MemorySpeed blackwell_memory{.streaming = 0.67, .permute = 0.25};
+inline constexpr MemorySpeed blackwell_memory{.streaming = 0.67, .permute = 0.25, .scan = 0.16};
 
 // AMD. The best GEMM anyone found reaches 0.51 of peak on MI300X, 0.60 on MI325X and 0.68 on
 // MI355X (stas00/ml-engineering compute/accelerator): their mean. All else: Hopper's, unmeasured.

@@ -23,14 +23,17 @@ constexpr double modules_of_attention = 3;
 
 // How many modules of a layer the host launches itself; the others are in graphs.
 double modules(const ModelSpec& model, LayerKind kind, const MegatronSettings& set) {
-  double attention = modules_of_attention;
+  double mixer = modules_of_attention;
   // Instead of one projection: queries down (if at all) and up, keys and values down and up.
-  if (const auto& mla = model.attention.mla) attention += mla->q_lora_rank > 0 ? 3 : 2;
-  if (set.captures(GraphScope::attn)) attention = 0;
+  const bool scans = is_linear(kind) && model.state_space;
+  if (const auto& mla = model.attention.mla) mixer += mla->q_lora_rank > 0 ? 3 : 2;
+  if (!has_mixer(kind) || set.captures(scans ? GraphScope::mamba : GraphScope::attn)) mixer = 0;
   double mlp = modules_of_plain_layer - modules_of_attention;
   if (has_experts(kind) && model.moe->shared_intermediate_size > 0) mlp += 2;
+  if (has_experts(kind) && model.moe->latent_size > 0) mlp += 2;
   const GraphScope part = has_experts(kind) ? GraphScope::moe : GraphScope::mlp;
-  return attention + (set.captures(part) ? 0 : mlp);
+  if (!has_feed_forward(kind) || set.captures(part)) mlp = 0;
+  return mixer + mlp;
 }
 
 // Routing, dispatch and combination.

@@ -116,8 +116,10 @@ void add_attention(std::vector<Traffic>& out, const TrafficSizes& s) {
 // Of layers that keep a state.
 void add_recurrence(std::vector<Traffic>& out, const TrafficSizes& s) {
   const Layout& l = s.problem.layout;
-  if (const auto& mixer = s.problem.model.state_space) {
-    return add_state_space(out, *mixer, s.tokens, l.micro_batch);
+  if (s.problem.model.state_space) {
+    return add_state_space(out, local_state_space(s.problem), s.tokens * l.cp, l.micro_batch,
+                           {.turns_samples = !s.habits.spells_out_layers && l.micro_batch > 1,
+                            .exchanges_heads = l.cp > 1});
   }
   add_linear_attention(out, local_linear_attention(s.problem), s.tokens * l.cp,
                        {.spells_out = s.habits.spells_out_layers,
@@ -159,7 +161,7 @@ void add_routed_experts(std::vector<Traffic>& out, const TrafficSizes& s) {
   const RoutedTokens routed = routed_tokens(s.problem);
   constexpr std::int64_t fp32 = 4;
   const std::int64_t element = s.habits.wide_experts ? fp32 : s.token.element;
-  const std::int64_t row = element * s.token.hidden;
+  const std::int64_t row = element * s.token.routed;
   const std::int64_t width = ceil_div(moe.intermediate_size, l.etp);
   if (!fuses_experts(s.problem)) {
     const Bytes branch{element * width * routed.received};

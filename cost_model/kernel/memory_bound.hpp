@@ -11,6 +11,7 @@ enum class Access {
   streaming,
   permute,  // whole rows by index
   scatter,  // the same with atomic additions: PyTorch's scatter_add
+  scan,     // along the sequence, by Triton's kernels
 };
 
 /// Seconds of one kernel that reads and writes `moved` bytes of HBM together: a start, and the rate

@@ -94,7 +94,7 @@ ModuleTimes module_times(const Problem& problem, LayerKind kind, LayerPart part)
   times.reserve(usual);
   add(times, layer_gemms(problem, kind, part), problem);
   add(times, layer_traffic(problem, kind, part), problem);
-  if (!has_rest(part) || is_linear(kind)) return times;
+  if (!has_rest(part) || is_linear(kind) || !has_mixer(kind)) return times;
   ModuleTime& attention = at(times, Module::core_attention);
   attention.forward.attention = attention_seconds(problem, Direction::forward);
   attention.input_gradient.attention = attention_seconds(problem, Direction::backward);

@@ -25,7 +25,8 @@ std::int64_t state_space_splits(const StateSpaceSpec& m,
 void add_state_space(std::vector<Traffic>& out,
                      const StateSpaceSpec& m,
                      std::int64_t tokens,
-                     std::int64_t samples) {
+                     std::int64_t samples,
+                     StateSpaceCopies copies) {
   // Elements of 16 bits that a token has of each; fp32 counts twice.
   constexpr std::int64_t wide = 2;
   const std::int64_t x = m.features();
@@ -53,14 +54,19 @@ void add_state_space(std::vector<Traffic>& out,
   const std::int64_t backward =
       again + of_states + passed_back + of_features + of_groups + of_pairs + of_rates;
 
-  const auto add = [&](Module module, std::int64_t ahead, std::int64_t back) {
+  const auto add = [&](Module module, Access access, std::int64_t ahead, std::int64_t back) {
     constexpr std::int64_t in_16_bits = 2;
     const auto bytes = [&](std::int64_t elements) { return Bytes{in_16_bits * elements * tokens}; };
-    out.push_back({module, Access::streaming, bytes(ahead), bytes(back)});
+    out.push_back({module, access, bytes(ahead), bytes(back)});
   };
-  add(Module::convolution, 2 * mixed, 2 * mixed + 3 * mixed);
-  add(Module::state_scan, forward, backward);
-  add(Module::gated_output, 3 * x, 6 * x);
+  // Each reads and writes what was projected, and what the scan gives.
+  constexpr std::int64_t of_exchange = 3;
+  const std::int64_t times =
+      (copies.turns_samples ? 1 : 0) + (copies.exchanges_heads ? of_exchange : 0);
+  const std::int64_t copied = times * 2 * (m.projected() + x);
+  add(Module::convolution, Access::streaming, 2 * mixed + copied, 2 * mixed + 3 * mixed + copied);
+  add(Module::state_scan, Access::scan, forward, backward);
+  add(Module::gated_output, Access::streaming, 3 * x, 6 * x);
 }
 
 }  // namespace zeroplan

@@ -19,11 +19,18 @@ std::int64_t state_space_splits(const StateSpaceSpec& mixer,
                                 std::int64_t tokens,
                                 std::int64_t samples);
 
+/// Copies around the kernels.
+struct StateSpaceCopies {
+  bool turns_samples = false;    // samples first, and tokens again
+  bool exchanges_heads = false;  // by rank, joined and in the order of tokens
+};
+
 /// Appends what runs between the projections for so many tokens in so many samples: mamba_ssm's
-/// kernels, which the bytes between them bound, and the gated norm.
+/// kernels, the gated norm, and copies of what they read and give.
 void add_state_space(std::vector<Traffic>& out,
                      const StateSpaceSpec& mixer,
                      std::int64_t tokens,
-                     std::int64_t samples);
+                     std::int64_t samples,
+                     StateSpaceCopies copies);
 
 }  // namespace zeroplan

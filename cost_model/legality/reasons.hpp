@@ -58,6 +58,7 @@ bool is_hybrid(const ModelSpec& model);
 /// Of such layers, where none and where some are described.
 Reason no_linear_attention(const Problem& p);
 Reason linear_attention(const Problem& p);
+Reason no_expert_latents(const Problem& p);
 
 // Stages, schedule and micro-batches.
 Reason enough_layers(const Problem& p);

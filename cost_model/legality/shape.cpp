@@ -78,14 +78,15 @@ Reason positions(const Problem& p) {
 }
 
 bool is_hybrid(const ModelSpec& model) {
-  return model.linear_attention || model.state_space || model.attention.output_gate;
+  return keeps_states(model) || model.attention.output_gate;
 }
 
 Reason no_linear_attention(const Problem& p) {
   if (p.model.state_space) {
     return fmt::format(
-        "a state space, which {} has, is described in Transformers' layers of 16 bits: --runtime "
-        "fsdp2 --set layers=huggingface, --runtime deepspeed or ddp",
+        "a state space, which {} has, is described in Megatron-Core's layers, --runtime megatron, "
+        "and Transformers' of 16 bits: --runtime fsdp2 --set layers=huggingface, --runtime "
+        "deepspeed or ddp",
         p.model.name);
   }
   return because(
@@ -113,6 +114,13 @@ Reason linear_attention(const Problem& p) {
                  "{} hands a state along the sequence, which context parallelism would divide: cp "
                  "1, not {}",
                  what, p.layout.cp);
+}
+
+Reason no_expert_latents(const Problem& p) {
+  return because(p.model.moe && p.model.moe->latent_size > 0,
+                 "experts of latents, which {} has, are described in Megatron-Core's layers: "
+                 "--runtime megatron",
+                 p.model.name);
 }
 
 }  // namespace zeroplan::legality

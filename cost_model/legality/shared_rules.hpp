@@ -11,6 +11,8 @@ using enum Field;
 inline constexpr Rule positions{"M-positions", sequence_length, set_of({}), legality::positions};
 inline constexpr Rule no_linear_attention{"M-linear-attention", model, set_of({}),
                                           legality::no_linear_attention};
+inline constexpr Rule no_expert_latents{"M-expert-latents", model, set_of({}),
+                                        legality::no_expert_latents};
 inline constexpr Rule linear_attention{"M-linear-attention", model, set_of({tp, cp, pp}),
                                        legality::linear_attention};
 inline constexpr Rule number_format{"G-precision", precision, set_of({}), legality::number_format};

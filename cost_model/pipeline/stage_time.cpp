@@ -72,7 +72,9 @@ Work work_of(const Problem& p, const BlockTimes& blocks, const Stage& chunk) {
   }
   if (!chunk.head) return work;
   for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
-    add_blocks(work, blocks.layer(kind_of(p.model, p.model.layers - 1)), 1, 1);
+    for (const LayerKind kind : kinds_of_mtp_module(p.model)) {
+      add_blocks(work, blocks.layer(kind), 1, 1);
+    }
     add_end(work, blocks.mtp_ends);
   }
   add_end(work, blocks.head);

@@ -56,7 +56,7 @@ struct Event {
   bool operates() const { return kind == Kind::operation; }
   bool begins_phase() const { return kind == Kind::phase; }
 
-  static constexpr std::int32_t modules = 1 << 6;
+  static constexpr std::int32_t modules = 1 << 7;
   static_assert(names<Module>().size() <= modules);
   static constexpr std::int32_t products = 1 << 2;
   static constexpr std::int32_t of_kernel(const Kernel& k) {

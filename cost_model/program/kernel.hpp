@@ -30,7 +30,9 @@ enum class Module : std::uint8_t {
   kv_down,
   kv_up,
   proj,
-  router,  // with its scores
+  router,           // with its scores
+  fc1_latent_proj,  // what experts read of the stream
+  fc2_latent_proj,  // and back
   fc1,
   fc2,
   shared_fc1,
@@ -90,7 +92,7 @@ enum class Module : std::uint8_t {
 
 template <>
 struct Spellings<Module> {
-  static constexpr std::array<std::string_view, 63> value{
+  static constexpr std::array<std::string_view, 65> value{
       "qkv",
       "q",
       "q_down",
@@ -99,6 +101,8 @@ struct Spellings<Module> {
       "kv_up",
       "proj",
       "router",
+      "fc1_latent_proj",
+      "fc2_latent_proj",
       "fc1",
       "fc2",
       "shared_fc1",

@@ -83,11 +83,11 @@ struct Spellings<CudaGraphs> {
 
 /// Parts of layers that graphs may hold, as bits of a set; `full_iteration` is how older releases
 /// name the whole step.
-enum class GraphScope { full, attn, mlp, moe, moe_router, moe_preprocess, full_iteration };
+enum class GraphScope { full, attn, mlp, moe, moe_router, moe_preprocess, full_iteration, mamba };
 template <>
 struct Spellings<GraphScope> {
-  static constexpr std::array<std::string_view, 7> value{
-      "full", "attn", "mlp", "moe", "moe_router", "moe_preprocess", "full_iteration"};
+  static constexpr std::array<std::string_view, 8> value{
+      "full", "attn", "mlp", "moe", "moe_router", "moe_preprocess", "full_iteration", "mamba"};
 };
 
 /// How tokens reach their experts: one copy a chosen expert; or one to each node and each rank.
@@ -170,11 +170,13 @@ struct MegatronSettings {
   FlexBackend moe_flex_dispatcher_backend = FlexBackend::deepep;
   bool overlap_moe_expert_parallel_comm = false;  // dispatch beside another micro-batch's pass
   bool delay_wgrad_compute = false;               // weight gradients beside it too
+  bool use_fused_weighted_squared_relu = false;   // of experts, with the router's probabilities
   bool use_transformer_engine_op_fuser = false;   // experts' activation and casts inside products
   std::int64_t cpu_offloading_num_layers = 0;     // whose saved tensors wait on the host
   bool init_model_with_meta_device = false;       // Megatron-FSDP builds one module at a time
 
-  std::int64_t mtp_num_layers = 0;  // multi-token-prediction modules that are trained
+  std::int64_t mtp_num_layers = 0;      // multi-token-prediction modules that are trained
+  bool mtp_use_repeated_layer = false;  // they are one, which runs as often
 
   bool account_for_embedding_in_pipeline_split = false;
   bool account_for_loss_in_pipeline_split = false;

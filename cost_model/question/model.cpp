@@ -16,6 +16,15 @@ LayerKind kind_of(const ModelSpec& model, std::int64_t layer) {
   return model.layer_kinds.at(static_cast<std::size_t>(layer));
 }
 
+std::vector<LayerKind> kinds_of_mtp_module(const ModelSpec& model) {
+  if (!model.mtp_kinds.empty()) return model.mtp_kinds;
+  return {kind_of(model, model.layers - 1)};
+}
+
+bool uses_kind(const ModelSpec& model, LayerKind kind) {
+  return has_kind(model, kind) || std::ranges::find(model.mtp_kinds, kind) != model.mtp_kinds.end();
+}
+
 bool is_windowed(const ModelSpec& model, std::int64_t layer) {
   const std::int64_t windowed = model.attention.windowed_layers;
   const std::int64_t whole = model.layers - windowed;

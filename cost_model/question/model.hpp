@@ -92,6 +92,7 @@ struct MoeSpec {
   std::int64_t groups_per_token = 1;          // of these, that a token's experts may lie in
   std::int64_t intermediate_size = 0;         // of one routed expert
   std::int64_t shared_intermediate_size = 0;  // of all shared experts together; 0: none
+  std::int64_t latent_size = 0;  // features that routed experts read and give; 0: the stream's
   bool gated = true;
   bool expert_bias = false;
   bool clamped = false;             // what the gated activation reads is bounded (gpt-oss)
@@ -127,7 +128,8 @@ struct ModelSpec {
       0;                         // narrower word embeddings, projected in and out; 0: hidden_size
   bool tied_embeddings = false;  // the head is the transposed word embedding
   bool head_bias = false;
-  std::int64_t mtp_layers = 0;  // multi-token-prediction modules the checkpoint carries
+  std::int64_t mtp_layers = 0;       // multi-token-prediction modules the checkpoint carries
+  std::vector<LayerKind> mtp_kinds;  // of one module's layers; empty: one of the model's last kind
 
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
@@ -137,9 +139,19 @@ inline bool turns_heads(const ModelSpec& model) {
   return model.learned_positions == 0 && model.attention.rotary;
 }
 
+/// Whether some layers keep a state instead of comparing all keys.
+inline bool keeps_states(const ModelSpec& model) {
+  return model.linear_attention || model.state_space;
+}
+
 /// Norms of a layer of this kind.
 inline std::int64_t norms_of(const ModelSpec& model, LayerKind kind) {
   return model.norms_per_layer / (has_both_halves(kind) ? 1 : 2);
+}
+
+/// Features that routed experts read and give: a latent's, or the stream's.
+inline std::int64_t routed_width(const ModelSpec& model) {
+  return model.moe && model.moe->latent_size > 0 ? model.moe->latent_size : model.hidden_size;
 }
 
 /// As users read it: "state-space layer".
@@ -147,6 +159,9 @@ std::string_view layer_name(const ModelSpec& model, LayerKind kind);
 
 /// What layer `layer` (from 0) is.
 LayerKind kind_of(const ModelSpec& model, std::int64_t layer);
+
+/// What the layers of a multi-token-prediction module are; assumes a model with layers.
+std::vector<LayerKind> kinds_of_mtp_module(const ModelSpec& model);
 
 /// Whether the queries of layer `layer` see a window alone. Those that see all keys stand at even
 /// distances, the last of so many layers each: as Gemma's, gpt-oss's and Mistral's files list them.
@@ -168,6 +183,9 @@ std::int64_t layers_with_experts(const ModelSpec& model, std::int64_t first, std
 inline bool has_kind(const ModelSpec& model, LayerKind kind) {
   return layers_of_kind(model, 0, model.layers, kind) > 0;
 }
+
+/// Whether any layer is of this kind, or of a multi-token-prediction module.
+bool uses_kind(const ModelSpec& model, LayerKind kind);
 
 /// Width of all query heads together (per token): heads x head_dim, or x (nope + rope) with MLA.
 std::int64_t query_width(const AttentionSpec& attention);

@@ -64,6 +64,12 @@ inline std::int64_t trained_mtp_modules(const Problem& problem) {
   return problem.runtime.megatron.mtp_num_layers;
 }
 
+/// Those whose weights it holds: one that runs as often as there are tokens to predict, or all.
+inline std::int64_t held_mtp_modules(const Problem& problem) {
+  const std::int64_t trained = trained_mtp_modules(problem);
+  return problem.runtime.megatron.mtp_use_repeated_layer && trained > 0 ? 1 : trained;
+}
+
 /// Whether DeepSpeed keeps checkpoints on the host: by its own key, or as offload of activations.
 inline bool checkpoints_on_host(const Problem& problem) {
   return problem.runtime.deepspeed.cpu_checkpointing ||

@@ -35,8 +35,12 @@ ByKind<std::int64_t> layers_by_kind(const ModelSpec& model, const Stage& stage) 
   return sum;
 }
 
-std::int64_t expert_layers(const ModelSpec& model, const Stage& stage) {
+std::int64_t expert_layers(const Problem& problem, const Stage& stage) {
+  const ModelSpec& model = problem.model;
   std::int64_t sum = 0;
+  if (const std::int64_t modules = held_mtp_modules(problem); stage.head && modules > 0) {
+    sum += modules * std::ranges::count_if(kinds_of_mtp_module(model), has_experts);
+  }
   for (const LayerRange& chunk : stage.chunks) {
     sum += layers_with_experts(model, chunk.first, chunk.last);
   }

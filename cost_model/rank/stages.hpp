@@ -40,7 +40,7 @@ std::int64_t layer_count(const ModelSpec& model, const Stage& stage, LayerKind k
 ByKind<std::int64_t> layers_by_kind(const ModelSpec& model, const Stage& stage);
 
 /// Layers of a stage that have experts.
-std::int64_t expert_layers(const ModelSpec& model, const Stage& stage);
+std::int64_t expert_layers(const Problem& problem, const Stage& stage);
 
 /// What of a stage the states and the messages of its rank read: how many layers of which kind, and
 /// which ends of the model.

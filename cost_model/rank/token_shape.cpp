@@ -22,7 +22,8 @@ TokenShape token_shape(const Problem& p) {
           .key_value = a.mla ? ceil_div(query_width(a), tp) : kv_heads * a.head_dim,
           .output = ceil_div(attention_output_width(a), tp),
           .heads = ceil_div(a.heads, tp),
-          .mlp = ceil_div(p.model.mlp.intermediate_size, tp)};
+          .mlp = ceil_div(p.model.mlp.intermediate_size, tp),
+          .routed = routed_width(p.model)};
 }
 
 LinearAttentionSpec local_linear_attention(const Problem& problem) {
@@ -30,6 +31,14 @@ LinearAttentionSpec local_linear_attention(const Problem& problem) {
   const std::int64_t ranks = problem.layout.tp * problem.layout.cp;
   own.key_heads = ceil_div(own.key_heads, ranks);
   own.value_heads = ceil_div(own.value_heads, ranks);
+  return own;
+}
+
+StateSpaceSpec local_state_space(const Problem& problem) {
+  StateSpaceSpec own = *problem.model.state_space;
+  const std::int64_t ranks = problem.layout.tp * problem.layout.cp;
+  own.heads = ceil_div(own.heads, ranks);
+  own.groups = ceil_div(own.groups, ranks);
   return own;
 }
 

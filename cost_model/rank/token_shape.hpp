@@ -19,7 +19,8 @@ struct TokenShape {
   std::int64_t key_value;  // keys or values alone; with MLA keys
   std::int64_t output;     // of attention, before its projection; with MLA also values
   std::int64_t heads;
-  std::int64_t mlp;  // intermediate features of a dense layer
+  std::int64_t mlp;     // intermediate features of a dense layer
+  std::int64_t routed;  // features that go to an expert and come back; without experts hidden
 };
 
 TokenShape token_shape(const Problem& problem);
@@ -28,6 +29,11 @@ TokenShape token_shape(const Problem& problem);
 /// context parallelism both divide; assumes a model with it. Source: Megatron-LM @d98e8a64dd
 /// core/ssm/gated_delta_net/common.py.
 LinearAttentionSpec local_linear_attention(const Problem& problem);
+
+/// A state space with the heads and groups that a rank has of all tokens of its samples; assumes a
+/// model with it. Ranks of one group of heads have its state each. Source: Megatron-LM @d98e8a64dd
+/// core/ssm/mamba_context_parallel.py.
+StateSpaceSpec local_state_space(const Problem& problem);
 
 /// Copies of tokens on one rank on their way through routed experts, with balanced routing.
 struct RoutedTokens {

@@ -84,10 +84,11 @@ void add_linear_attention(std::vector<Weight>& out, const LinearAttentionSpec& a
   out.push_back({"o_proj", "proj", h, a.values(), Split::columns});
 }
 
-// transformers v5.24.0 models/bamba/modeling_bamba.py BambaMixer.
+// transformers v5.24.0 models/bamba/modeling_bamba.py BambaMixer; Megatron-LM @d98e8a64dd
+// core/ssm/mamba_mixer.py, which divides all of them.
 void add_state_space(std::vector<Weight>& out, const StateSpaceSpec& m, std::int64_t h) {
   const auto vector = [&](std::string_view name, std::int64_t width) {
-    out.push_back({.name = name, .module = name, .rows = width});
+    out.push_back({.name = name, .module = name, .rows = width, .split = Split::rows});
   };
   vector("dt_bias", m.heads);
   vector("A_log", m.heads);
@@ -139,9 +140,21 @@ void add_mlp(std::vector<Weight>& out, const MlpShape& mlp, std::int64_t h) {
   add("down_proj", "fc2", true);
 }
 
-void add_moe(std::vector<Weight>& out, const MoeSpec& moe, std::int64_t h) {
+// Experts of latents have two projections between those and the stream, which every rank has
+// (Megatron-LM @d98e8a64dd core/transformer/moe/moe_layer.py).
+void add_moe(std::vector<Weight>& out, const ModelSpec& model) {
+  const MoeSpec& moe = *model.moe;
+  const std::int64_t h = model.hidden_size;
+  const auto add = [&](std::string_view name, std::int64_t rows, std::int64_t columns) {
+    out.push_back({name, name, rows, columns, Split::replicated});
+  };
   add_linear(out, {"router", "router", moe.experts, h, Split::replicated}, moe.router_bias);
-  add_mlp(out, {moe.intermediate_size, moe.gated, moe.expert_bias, moe.experts, true}, h);
+  if (moe.latent_size > 0) {
+    add("fc1_latent_proj", moe.latent_size, h);
+    add("fc2_latent_proj", h, moe.latent_size);
+  }
+  const MlpShape routed{moe.intermediate_size, moe.gated, moe.expert_bias, moe.experts, true};
+  add_mlp(out, routed, routed_width(model));
   if (moe.shared_intermediate_size > 0) {
     MlpShape shared{moe.shared_intermediate_size, moe.gated, moe.expert_bias};
     shared.shared = true;
@@ -170,7 +183,7 @@ std::vector<Weight> layer_weights(const ModelSpec& model, LayerKind kind, LayerP
   for (std::int64_t i = 0; i < norms_of(model, kind); ++i) add_norm(out, model.norm, "norm", h);
   if (has_mixer(kind)) add_mixer(out, model, kind);
   if (has_experts(kind)) {
-    add_moe(out, *model.moe, h);
+    add_moe(out, model);
   } else if (has_feed_forward(kind)) {
     add_mlp(out, {model.mlp.intermediate_size, model.mlp.gated, model.mlp.bias}, h);
   }
@@ -194,11 +207,15 @@ std::vector<Weight> embedding_weights(const ModelSpec& model) {
 
 namespace {
 
+using Kinds = std::vector<LayerKind>;
+
 // A module without embedding, head and final norm.
 std::vector<Weight> mtp_body(const ModelSpec& model) {
   const std::int64_t h = model.hidden_size;
   std::vector<Weight> out;
-  if (model.layers > 0) out = layer_weights(model, kind_of(model, model.layers - 1));
+  for (const LayerKind kind : model.layers > 0 ? kinds_of_mtp_module(model) : Kinds{}) {
+    append(out, layer_weights(model, kind));
+  }
   out.push_back({"eh_proj", "eh_proj", h, 2 * h, Split::rows});
   add_norm(out, model.norm, "enorm", h);
   add_norm(out, model.norm, "hnorm", h);
@@ -226,6 +243,8 @@ std::vector<Weight> mtp_module_weights(const ModelSpec& model) {
 
 std::vector<Weight> mtp_weights(const ModelSpec& model) {
   if (model.mtp_layers == 0) return {};
+  // Checkpoints of NVIDIA's hybrid models have embedding and head once.
+  if (!model.mtp_kinds.empty()) return mtp_module_weights(model);
   std::vector<Weight> out = mtp_body(model);
   append(out, embedding_weights(model));
   append(out, head_weights(model));
@@ -254,7 +273,7 @@ std::int64_t active_parameter_count(const ModelSpec& model) {
   const std::int64_t moe_layers = layers_with_experts(model, 0, model.layers);
   if (moe_layers == 0) return parameter_count(model);
   std::int64_t idle = 0;  // experts of one layer that a token does not visit
-  for (const Weight& w : layer_weights(model, LayerKind::moe, LayerPart::routed)) {
+  for (const Weight& w : layer_weights(model, LayerKind::experts, LayerPart::routed)) {
     idle += w.rows * w.columns * (w.copies - model.moe->experts_per_token);
   }
   return parameter_count(model) - moe_layers * idle;

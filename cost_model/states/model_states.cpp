@@ -119,7 +119,7 @@ std::vector<Bytes> moment_tensors(OptimizerKind optimizer,
 WeightInventory weight_inventory(const ModelSpec& model) {
   WeightInventory inventory{.embedding = embedding_weights(model), .head = head_weights(model)};
   for (const LayerKind kind : all_layer_kinds) {
-    if (has_kind(model, kind)) inventory.layers[kind] = layer_weights(model, kind);
+    if (uses_kind(model, kind)) inventory.layers[kind] = layer_weights(model, kind);
   }
   if (model.tied_embeddings) {
     inventory.tied_head.push_back(inventory.embedding.front());
@@ -220,7 +220,7 @@ StageElements stage_elements(const Problem& problem,
     add(inventory.embedding, 1, false);
   }
   if (stage.head && padding != Padding::divided_buckets) add(inventory.head, 1, false);
-  if (const std::int64_t modules = trained_mtp_modules(problem); stage.head && modules > 0) {
+  if (const std::int64_t modules = held_mtp_modules(problem); stage.head && modules > 0) {
     add(inventory.mtp, modules, true);
     if (!stage.embedding) add(inventory.mtp_embedding, 1, false);
   }

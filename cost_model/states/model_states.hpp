@@ -76,7 +76,7 @@ void visit_weights(const Problem& problem,
     }
   }
   if (stage.head) {
-    const std::int64_t modules = trained_mtp_modules(problem);
+    const std::int64_t modules = held_mtp_modules(problem);
     if (modules > 0 && !stage.embedding) visit(inventory.mtp_embedding);
     for (std::int64_t i = 0; i < modules; ++i) visit(inventory.mtp);
     visit(inventory.head);

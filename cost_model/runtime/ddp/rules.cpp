@@ -21,6 +21,7 @@ Reason ddp_never_shards(const Problem& p) {
 
 constexpr Rule rows[] = {
     rules::positions,
+    rules::no_expert_latents,
     rules::number_format,
     rules::no_fp8,
     rules::flash_attention,

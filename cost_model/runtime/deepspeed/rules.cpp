@@ -109,6 +109,7 @@ Reason mics_needs_stage_3(const Problem& p) {
 
 constexpr Rule rows[] = {
     rules::positions,
+    rules::no_expert_latents,
     rules::number_format,
     rules::no_fp8,
     rules::flash_attention,

@@ -110,7 +110,7 @@ constexpr MeasuredBand bands[] = {
     {"Ampere", 16, false, 0.16}, {"Hopper", 16, false, 0.19}, {"Hopper", 8, false, 0.15}};
 
 StepBand step_band(const Problem& p) {
-  if (p.model.linear_attention || p.model.state_space) return unmeasured_step_band(p);
+  if (keeps_states(p.model)) return unmeasured_step_band(p);
   return measured_band(p, bands).value_or(unmeasured_step_band(p));
 }
 

@@ -222,6 +222,7 @@ Reason all_or_nothing_offload(const Problem& p) {
 
 constexpr Rule rows[] = {
     rules::positions,
+    rules::no_expert_latents,
     rules::number_format,
     {"G-nvfp4", precision, set_of({}), no_nvfp4},
     {"T-gathered-format", precision, set_of({}), gathers_what_it_computes},

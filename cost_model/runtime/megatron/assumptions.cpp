@@ -63,6 +63,11 @@ std::vector<std::string> megatron_assumptions(const Problem& problem) {
         "recompute of layernorm changes nothing: Transformer Engine has these norms fused into the "
         "linears that read them");
   }
+  if (problem.model.state_space) {
+    out.emplace_back(
+        "state spaces run by mamba_ssm 2.3.2, whose kernels are timed by what they move: no run "
+        "was measured");
+  }
   if (problem.model.linear_attention) {
     out.emplace_back(
         "linear attention runs by flash-linear-attention 0.5.1, whose kernels are timed by what "

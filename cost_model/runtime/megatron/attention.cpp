@@ -135,10 +135,11 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
   AttentionTensors t{.norm = write_norm(w, s, Module::input_norm, norm_output(s))};
   KernelInputs dropped;
   TensorList grouped;
+  Tensor viewed = BlockWriter::none;
   if (s.problem.model.attention.mla) {
     dropped = write_latent_inputs(w, s, t);
   } else {
-    write_grouped_inputs(w, s, t, grouped);
+    viewed = write_grouped_inputs(w, s, t, grouped);
   }
   const ContextCalls context(w, s);
   ContextTensors other = context.forward();
@@ -178,6 +179,7 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
                                                   : copied || gated ? output
                                                                     : Bytes{});
   t.result = write_row_linear_forward(w, s, Module::proj, "projection output");
+  w.free(viewed);
   w.free(product);
   w.free(other.half);
   t.dropout_mask = w.save("hidden dropout mask", s.dropout_mask());
@@ -232,7 +234,7 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
   context.is_ring() ? w.free(ring.half) : w.free(kernel);
   w.free(of_gate);
   if (latent) return write_latent_backward(w, s, t, mixed);
-  if (s.problem.model.learned_positions == 0) w.run_backward(Module::rotary);
+  if (turns_heads(s.problem.model)) w.run_backward(Module::rotary);
   if (s.problem.model.attention.qk_norm) w.run_backward(Module::query_key_norm);
   w.run_backward(Module::qkv_split);
   mixed = write_projection_backward(w, s, mixed);

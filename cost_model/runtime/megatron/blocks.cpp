@@ -75,7 +75,7 @@ MegatronBlocks MegatronBlockCache::find_or_make(const Problem& problem) {
   const bool to_host = offloaded_layers(problem) > 0;
   MegatronBlocks made;
   for (const LayerKind kind : all_layer_kinds) {
-    if (!has_kind(problem.model, kind)) continue;
+    if (!uses_kind(problem.model, kind)) continue;
     MegatronLayer& blocks = made.layers[kind];
     const RepeatSet set = dropped(problem, kind);
     const auto layer = [&](const Problem& p) { return megatron_layer(p, kind, set); };

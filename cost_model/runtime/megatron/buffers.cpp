@@ -128,7 +128,7 @@ std::vector<Workspace> megatron_workspaces(const Problem& problem,
   const Workspace cublas = cublas_of(problem);
   const MegatronSettings& set = problem.runtime.megatron;
   const std::int64_t engine = set.transformer_engine_version;
-  const bool experts = expert_layers(problem.model, stage) > 0;
+  const bool experts = expert_layers(problem, stage) > 0;
   const bool grouped = experts && set.moe_grouped_gemm;
   const Workspace engines{"Transformer Engine", engine_workspaces(problem, grouped)};
   std::vector<Workspace> list;

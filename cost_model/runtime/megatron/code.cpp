@@ -109,6 +109,11 @@ std::string_view layers_source(const Problem& p) {
     return "Megatron-LM core/tensor_parallel/layers.py, core/transformer; Korthikanti et al. 2022, "
            "section 4";
   }
+  if (p.model.state_space) {
+    return "TransformerEngine pytorch/module and attention; Megatron-LM core/models/hybrid, "
+           "core/ssm/mamba_mixer.py, core/pipeline_parallel/schedules.py; state-spaces/mamba "
+           "mamba_ssm/ops/triton/ssd_combined.py";
+  }
   if (p.model.linear_attention) {
     return "TransformerEngine pytorch/module and attention; Megatron-LM core/transformer, "
            "core/ssm/gated_delta_net, core/pipeline_parallel/schedules.py; flash-linear-attention "

@@ -66,17 +66,20 @@ Tensor write_projection(BlockWriter& w, const MegatronShape& s, bool kept) {
 
 }  // namespace
 
-void write_grouped_inputs(BlockWriter& w,
-                          const MegatronShape& s,
-                          AttentionTensors& t,
-                          TensorList& grouped) {
-  const bool rotary = s.problem.model.learned_positions == 0;
+Tensor write_grouped_inputs(BlockWriter& w,
+                            const MegatronShape& s,
+                            AttentionTensors& t,
+                            TensorList& grouped) {
+  const bool rotary = turns_heads(s.problem.model);
   const bool normed = s.problem.model.attention.qk_norm;
-  // The kernel reads views of the projection's output, but for queries and keys that are rotated or
-  // normalised: beside these values are made contiguous too.
+  const bool apart = rotary || normed;  // keys too are other tensors than the projection's output
+  // Queries of several heads a key stand apart from it, and are brought together
+  // (core/transformer/attention.py get_query_key_value_tensors); the kernel wants keys and values
+  // made contiguous beside them.
+  const bool copied = s.token.query > s.token.key_value;
   // core_attn's checkpoint saves its own inputs instead, of which values are such a view
   // (core/transformer/attention.py _checkpointed_attention_forward).
-  const bool viewed = !rotary && !normed;
+  const bool viewed = !apart && !copied;
   const bool gated = s.problem.model.attention.output_gate;
   const bool views_gate = gated && s.token.key_value == s.problem.model.attention.head_dim;
   const bool kept = viewed || s.drops(RecomputeModule::core_attn);
@@ -84,18 +87,26 @@ void write_grouped_inputs(BlockWriter& w,
   if (normed) save_query_key_norms(w, s, t.saved);
   if (rotary) w.run(Module::rotary);
   if (kept) t.saved.push_back(mixed);
+  const auto name = [&](std::string_view turned, std::string_view only_normed,
+                        std::string_view in_order) {
+    return rotary ? turned : normed ? only_normed : in_order;
+  };
   if (!viewed) {
-    t.saved.push_back(
-        w.save(rotary ? "rotated queries" : "normed queries", s.features(s.token.query)));
-    grouped.push_back(
-        w.save(rotary ? "rotated keys" : "normed keys", s.features(s.token.key_value)));
+    t.saved.push_back(w.save(name("rotated queries", "normed queries", "queries in order"),
+                             s.features(s.token.query)));
+  }
+  if (apart || !kept) {
+    grouped.push_back(w.save(name("rotated keys", "normed keys", "keys in order"),
+                             s.features(s.token.key_value)));
   }
   if (views_gate && !kept) t.gate = mixed;
   if (gated && !views_gate) t.gate = w.save("output gate", s.features(s.token.query));
-  if (!kept) {
-    grouped.push_back(w.save("contiguous values", s.features(s.token.key_value)));
-    if (!views_gate) w.free(mixed);
-  }
+  if (kept) return BlockWriter::none;
+  grouped.push_back(w.save("contiguous values", s.features(s.token.key_value)));
+  if (views_gate) return BlockWriter::none;
+  if (!apart) return mixed;
+  w.free(mixed);
+  return BlockWriter::none;
 }
 
 Tensor write_gate_backward(BlockWriter& w, const MegatronShape& s, Tensor gate, Tensor& output) {

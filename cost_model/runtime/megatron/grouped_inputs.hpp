@@ -10,10 +10,11 @@ namespace zeroplan {
 
 /// Writes them into `t`; tensors of keys or values alone go to `grouped`. A gate is copied out of
 /// the projection where that holds several groups of heads; else it is a view (PyTorch's reshape).
-void write_grouped_inputs(BlockWriter& w,
-                          const MegatronShape& s,
-                          AttentionTensors& t,
-                          TensorList& grouped);
+/// Gives what variables hold a view of until attention returns, or none.
+Tensor write_grouped_inputs(BlockWriter& w,
+                            const MegatronShape& s,
+                            AttentionTensors& t,
+                            TensorList& grouped);
 
 /// The gradient of the gate, whose sigmoid weighs what the kernel gave: its time is the kernel's.
 /// `output`, the gradient of the product, becomes that of the kernel's output.

@@ -8,23 +8,46 @@ namespace {
 
 struct LayerTensors {
   AttentionTensors attention;
-  Tensor middle;  // after attention and its residual
+  Tensor middle = BlockWriter::none;  // after attention and its residual, where an MLP follows
   FeedForwardTensors feed_forward;
+
+  /// What the layer's last residual is added to.
+  Tensor result(LayerKind kind) const {
+    return has_feed_forward(kind) ? feed_forward.result : attention.result;
+  }
 };
+
+AttentionTensors write_mixer(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
+  if (!is_linear(kind)) return write_attention_forward(w, s);
+  return s.problem.model.state_space ? write_state_space_forward(w, s)
+                                     : write_linear_attention_forward(w, s);
+}
+
+Tensor write_mixer_backward(BlockWriter& w,
+                            const MegatronShape& s,
+                            LayerKind kind,
+                            const AttentionTensors& t) {
+  if (!is_linear(kind)) return write_attention_backward(w, s, t);
+  return s.problem.model.state_space ? write_state_space_backward(w, s, t)
+                                     : write_linear_attention_backward(w, s, t);
+}
 
 FeedForwardTensors write_feed_forward(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
   return has_experts(kind) ? write_moe_forward(w, s) : write_mlp_forward(w, s);
 }
 
-// Writes the layer up to the sum with its second residual; that sum is `output`, or new where it is
+// Writes the layer up to the sum with its last residual; that sum is `output`, or new where it is
 // not a slot of the block.
 LayerTensors write_forward(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
   if (is_quantized(s.problem.training.precision)) w.run(Module::casts);
-  LayerTensors t{.attention = is_linear(kind) ? write_linear_attention_forward(w, s)
-                                              : write_attention_forward(w, s)};
-  if (s.norms().after) w.run(Module::post_norm);
-  t.middle = w.save("attention residual", s.residual());
-  w.run(Module::residual);
+  LayerTensors t;
+  if (has_mixer(kind)) {
+    t.attention = write_mixer(w, s, kind);
+    if (s.norms().after) w.run(Module::post_norm);
+    if (has_feed_forward(kind)) t.middle = w.save("attention residual", s.residual());
+    w.run(Module::residual);
+  }
+  if (!has_feed_forward(kind)) return t;
   w.free(t.attention.result);
   t.feed_forward = write_feed_forward(w, s, kind);
   if (s.norms().after) w.run(Module::post_norm);
@@ -41,7 +64,8 @@ bool drops_norm_with_mlp(const MegatronShape& s, LayerKind kind) {
 void drop(BlockWriter& w, const MegatronShape& s, LayerKind kind, const LayerTensors& t) {
   using enum RecomputeModule;
   const FeedForwardTensors& f = t.feed_forward;
-  if (s.drops_input_norm()) w.free(t.attention.norm.output);
+  if (has_mixer(kind) && s.drops_input_norm()) w.free(t.attention.norm.output);
+  if (!has_feed_forward(kind)) return;
   const bool with_mlp = drops_norm_with_mlp(s, kind);
   if (with_mlp || s.drops_pre_mlp_norm(kind)) w.free(f.norm.output);
   if (with_mlp) w.free(f.norm.statistics);
@@ -68,6 +92,7 @@ Tensor write_recomputed_norm(BlockWriter& w, const MegatronShape& s, Module modu
 void restore(BlockWriter& w, const MegatronShape& s, LayerKind kind, LayerTensors& t) {
   using enum RecomputeModule;
   FeedForwardTensors& f = t.feed_forward;
+  if (!has_feed_forward(kind)) return;
   if (drops_norm_with_mlp(s, kind)) f.norm = write_pre_mlp_norm(w, s, kind);
   if (s.drops_pre_mlp_norm(kind)) {
     f.norm.output = write_recomputed_norm(w, s, Module::pre_mlp_norm);
@@ -86,47 +111,85 @@ void restore(BlockWriter& w, const MegatronShape& s, LayerKind kind, LayerTensor
   }
 }
 
-// Backward pass of the two halves. `output_gradient` is freed when the residual has taken it over;
-// gives the gradient of the layer's input.
+// The gradient of the layer's input.
+Tensor allocate_input_gradient(BlockWriter& w, const MegatronShape& s, Tensor input_gradient) {
+  if (input_gradient != Block::input_grad) {
+    return w.temporary("layer input gradient", s.residual());
+  }
+  w.allocate(input_gradient);
+  return input_gradient;
+}
+
+// What of a half's backward pass comes before its own.
+void begin_half_backward(BlockWriter& w, const MegatronShape& s) {
+  w.run_backward(Module::residual);
+  if (s.norms().after) w.run_backward(Module::post_norm);
+}
+
+// Backward pass of the MLP or the experts and of the norm before: from the gradient of the layer's
+// output to that of what they read, `sum`, which `allocate_sum` makes.
+template <class Allocate>
+Tensor write_second_backward(BlockWriter& w,
+                             const MegatronShape& s,
+                             LayerKind kind,
+                             const LayerTensors& t,
+                             Tensor output_gradient,
+                             Allocate allocate_sum) {
+  begin_half_backward(w, s);
+  const Tensor part = has_experts(kind) ? write_moe_backward(w, s, t.feed_forward)
+                                        : write_mlp_backward(w, s, t.feed_forward);
+  const Tensor sum = allocate_sum();
+  if (s.norms().pre_mlp) w.run_backward(Module::pre_mlp_norm);
+  w.free(part);
+  w.free(t.feed_forward.norm.statistics);
+  w.free(t.middle);
+  const bool routed_only = has_experts(kind) && s.problem.model.moe->shared_intermediate_size == 0;
+  routed_only ? w.free(output_gradient) : free_output_gradient(w, s, output_gradient);
+  return sum;
+}
+
+// The same of attention, or what stands where it stands.
+template <class Allocate>
+Tensor write_first_backward(BlockWriter& w,
+                            const MegatronShape& s,
+                            LayerKind kind,
+                            const LayerTensors& t,
+                            Tensor output_gradient,
+                            Allocate allocate_sum) {
+  begin_half_backward(w, s);
+  AttentionTensors attention = t.attention;
+  if (s.drops_input_norm()) {
+    attention.norm.output = write_recomputed_norm(w, s, Module::input_norm);
+  }
+  const Tensor part = write_mixer_backward(w, s, kind, attention);
+  const Tensor sum = allocate_sum();
+  w.run_backward(Module::input_norm);
+  w.free(part);
+  w.free(t.attention.norm.statistics);
+  free_output_gradient(w, s, output_gradient);
+  return sum;
+}
+
+// Backward pass of the layer's halves. `output_gradient` is freed when the residual has taken it
+// over; gives the gradient of the layer's input.
 Tensor write_backward(BlockWriter& w,
                       const MegatronShape& s,
                       LayerKind kind,
                       const LayerTensors& t,
                       Tensor output_gradient,
                       Tensor input_gradient) {
-  w.run_backward(Module::residual);
-  if (s.norms().after) w.run_backward(Module::post_norm);
-  const Tensor second = has_experts(kind) ? write_moe_backward(w, s, t.feed_forward)
-                                          : write_mlp_backward(w, s, t.feed_forward);
-  const Tensor middle = w.temporary("attention residual gradient", s.residual());
-  if (s.norms().pre_mlp) w.run_backward(Module::pre_mlp_norm);
-  w.run_backward(Module::residual);
-  if (s.norms().after) w.run_backward(Module::post_norm);
-  w.free(second);
-  w.free(t.feed_forward.norm.statistics);
-  w.free(t.middle);
-  const bool routed_only = has_experts(kind) && s.problem.model.moe->shared_intermediate_size == 0;
-  routed_only ? w.free(output_gradient) : free_output_gradient(w, s, output_gradient);
-
-  AttentionTensors attention = t.attention;
-  if (s.drops_input_norm()) {
-    attention.norm.output = write_recomputed_norm(w, s, Module::input_norm);
+  const auto of_input = [&] { return allocate_input_gradient(w, s, input_gradient); };
+  const auto between = [&] { return w.temporary("attention residual gradient", s.residual()); };
+  Tensor gradient = output_gradient;
+  if (has_both_halves(kind)) {
+    gradient = write_second_backward(w, s, kind, t, gradient, between);
+  } else if (has_feed_forward(kind)) {
+    gradient = write_second_backward(w, s, kind, t, gradient, of_input);
   }
-  const Tensor first = is_linear(kind) ? write_linear_attention_backward(w, s, attention)
-                                       : write_attention_backward(w, s, attention);
-  Tensor result = input_gradient;
-  if (input_gradient == Block::input_grad) {
-    w.allocate(input_gradient);
-  } else {
-    result = w.temporary("layer input gradient", s.residual());
-  }
-  w.run_backward(Module::input_norm);
+  if (has_mixer(kind)) gradient = write_first_backward(w, s, kind, t, gradient, of_input);
   if (is_quantized(s.problem.training.precision)) w.run_backward(Module::casts);
-  w.free(first);
-  w.free(t.attention.norm.statistics);
-  free_output_gradient(w, s, middle);
   if (kernel_habits(s.problem).layer_sum_bytes > 0) w.run_backward(Module::gradient_sum);
-  return result;
+  return gradient;
 }
 
 }  // namespace
@@ -136,7 +199,7 @@ Block megatron_layer(const Problem& problem, LayerKind kind, RepeatSet dropped) 
   BlockWriter w(s.residual(), s.residual());
   LayerTensors t = write_forward(w, s, kind);
   w.allocate(Block::output);
-  w.free(t.feed_forward.result);
+  w.free(t.result(kind));
   drop(w, s, kind, t);
   w.begin_backward();
   restore(w, s, kind, t);
@@ -161,7 +224,7 @@ Block megatron_recomputed_layers(const Problem& problem, const std::vector<Layer
     } else {
       between = w.temporary("layer output", s.residual());
     }
-    w.free(t.feed_forward.result);
+    w.free(t.result(kinds[i]));
     w.free(w.saved_since(start));
     w.free(before);
   }
@@ -172,7 +235,7 @@ Block megatron_recomputed_layers(const Problem& problem, const std::vector<Layer
   for (const LayerKind kind : kinds) {
     tensors.push_back(write_forward(w, s, kind));
     outputs.push_back(w.save("recomputed layer output", s.residual()));
-    w.free(tensors.back().feed_forward.result);
+    w.free(tensors.back().result(kind));
   }
   Tensor gradient = Block::output_grad;
   for (std::size_t i = kinds.size(); i-- > 0;) {

@@ -93,6 +93,15 @@ struct DeltaRuleTensors {
   Tensor gate = BlockWriter::none;
 };
 
+/// What a state space's backward pass reads, from its first projection to its last one.
+struct StateSpaceTensors {
+  Tensor projected = BlockWriter::none;
+  TensorList parameters;               // of this rank, where context parallelism divides them
+  Tensor scanned = BlockWriter::none;  // before the gate
+  Tensor gated = BlockWriter::none;    // which the norm reads
+  Tensor norm_statistics = BlockWriter::none;
+};
+
 /// Attention half of a layer: what its backward pass reads, and its result.
 struct AttentionTensors {
   NormTensors norm;
@@ -103,6 +112,7 @@ struct AttentionTensors {
   Tensor gate = BlockWriter::none;              // of that, or all that it is a view of
   Tensor projection_input = BlockWriter::none;  // where it is not the kernel's own output
   DeltaRuleTensors delta_rule;                  // of linear attention, instead of all but the norm
+  StateSpaceTensors state_space;                // or of a state space
   Tensor dropout_mask = BlockWriter::none;
   Tensor result = BlockWriter::none;  // projected, before the residual is added
 };
@@ -117,12 +127,19 @@ Tensor write_linear_attention_backward(BlockWriter& w,
                                        const MegatronShape& s,
                                        const AttentionTensors& t);
 
+/// The same of a layer that is a state space.
+AttentionTensors write_state_space_forward(BlockWriter& w, const MegatronShape& s);
+Tensor write_state_space_backward(BlockWriter& w,
+                                  const MegatronShape& s,
+                                  const AttentionTensors& t);
+
 /// MLP or expert half of a layer.
 struct FeedForwardTensors {
   NormTensors norm;
   TensorList routing;  // of experts only
   Tensor shared_fc1 = BlockWriter::none, shared_activation = BlockWriter::none;
-  TensorList shared_gate;  // what it weighs, and its weight of each token
+  TensorList shared_gate;              // what it weighs, and its weight of each token
+  Tensor latents = BlockWriter::none;  // of experts, where they have such
   Tensor expert_input = BlockWriter::none;
   Tensor fc1_output = BlockWriter::none;
   Tensor activation_output = BlockWriter::none;
@@ -138,6 +155,14 @@ FeedForwardTensors write_moe_forward(BlockWriter& w, const MegatronShape& s);
 /// The part of the expert half between norm and dropout, into `t`.
 void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t);
 Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors t);
+/// The shared experts, an MLP whose linears gather and reduce by themselves (Megatron-Core
+/// @d98e8a64dd core/transformer/moe/shared_experts.py, without moe_shared_expert_overlap): gives
+/// their output, or none where there are none; what the backward pass reads goes to `t`.
+Tensor write_shared_experts(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t);
+/// Their backward pass. Frees the norm's output too, which the routed experts no longer read.
+void write_shared_experts_backward(BlockWriter& w,
+                                   const MegatronShape& s,
+                                   const FeedForwardTensors& t);
 /// The activation output of the routed experts alone, which moe_act recompute makes again.
 Tensor write_expert_activation(BlockWriter& w, const MegatronShape& s);
 

@@ -13,7 +13,6 @@ struct ExpertShape {
   std::int64_t sent;      // copies of tokens, one an expert chosen
   std::int64_t received;  // tokens the experts here work on, balanced
   std::int64_t width;     // intermediate features of a routed expert
-  std::int64_t shared;    // of the shared experts, over tp
   std::int64_t branches;  // 2 where gated
 };
 
@@ -24,84 +23,22 @@ ExpertShape expert_shape(const MegatronShape& s) {
           .sent = routed.sent,
           .received = routed.received,
           .width = ceil_div(moe.intermediate_size, s.problem.layout.etp),
-          .shared = ceil_div(moe.shared_intermediate_size, s.problem.layout.tp),
           .branches = moe.gated ? 2 : 1};
+}
+
+// What the backward pass reads of a token's scores, bytes an expert and a choice. A softmax's
+// router has an auxiliary loss; a sigmoid's, whose bias balances it, has none, and divides what it
+// chose by their sum (core/transformer/moe/moe_utils.py topk_routing_with_score_function).
+std::int64_t score_bytes(const MoeSpec& moe) {
+  constexpr std::int64_t sum = 4;
+  return moe.router_bias ? 7 * moe.experts + 12 * moe.experts_per_token + sum
+                         : 10 * moe.experts + 8 * moe.experts_per_token;
 }
 
 // Router scores, top-k and auxiliary loss; which token went where.
 TensorList write_routing(BlockWriter& w, const MoeSpec& moe, std::int64_t local) {
-  return {w.save("router scores", Bytes{(10 * moe.experts + 8 * moe.experts_per_token) * local}),
+  return {w.save("router scores", Bytes{score_bytes(moe) * local}),
           w.save("row map", Bytes{4 * (2 * moe.experts + 1) * local})};
-}
-
-// The shared experts, an MLP whose linears gather and reduce by themselves (Megatron-Core
-// @d98e8a64dd core/transformer/moe/shared_experts.py, without moe_shared_expert_overlap). Gives the
-// output; what its backward pass reads goes to `t`.
-Tensor write_shared_expert(BlockWriter& w,
-                           const MegatronShape& s,
-                           const ExpertShape& e,
-                           FeedForwardTensors& t) {
-  if (e.shared == 0) return BlockWriter::none;
-  const Tensor gathered = write_column_linear_input(w, s, s.token.hidden);
-  t.shared_fc1 = w.save("shared expert fc1 output", s.features(e.branches * e.shared));
-  w.run(Module::shared_fc1);
-  w.free(gathered);
-  const Tensor made = t.shared_fc1;
-  t.shared_fc1 = write_activation_input(w, s, made);
-  t.shared_activation =
-      w.save("shared expert activation output", s.linear_input(s.features(e.shared)));
-  w.run(Module::shared_activation);
-  if (t.shared_fc1 != made) w.free(made);
-  const bool gated = s.problem.model.moe->shared_expert_gate;
-  const std::string_view name = "shared expert output";
-  const Tensor output = write_row_linear_forward(
-      w, s, Module::shared_fc2, name, gated ? Category::activations : Category::temporaries);
-  if (!gated) return output;
-  t.shared_gate = {output, w.save("gate of shared experts", s.rows(s.token.element))};
-  w.run(Module::shared_gate);
-  return w.temporary("gated shared expert output", s.residual());
-}
-
-// Gives the gradient of what the gate weighed; its part of the norm's gradient is added to the
-// others'.
-Tensor write_shared_gate_backward(BlockWriter& w,
-                                  const MegatronShape& s,
-                                  const FeedForwardTensors& t) {
-  if (!s.problem.model.moe->shared_expert_gate) return BlockWriter::none;
-  const Tensor by_feature = w.temporary("gate gradient by feature", s.residual());
-  const Tensor output = w.temporary("shared expert output gradient", s.residual());
-  w.free(by_feature);
-  w.free(t.shared_gate);
-  w.run_linear_backward(Module::shared_gate);
-  const Tensor part = w.temporary("gate's part of the input gradient", s.residual());
-  w.free(w.temporary("sum of input gradients", s.residual()));
-  w.free(part);
-  return output;
-}
-
-// The backward pass of the shared experts. Frees the norm's output too, which the routed experts no
-// longer read.
-void write_shared_expert_backward(BlockWriter& w,
-                                  const MegatronShape& s,
-                                  const ExpertShape& e,
-                                  const FeedForwardTensors& t) {
-  if (e.shared == 0) return w.free_with_weights(t.norm.output);
-  const Tensor output = write_shared_gate_backward(w, s, t);
-  const Tensor activation = write_row_linear_backward(
-      w, s, Module::shared_fc2, "shared expert activation gradient", e.shared);
-  w.free_with_weights(output);
-  w.free_with_weights(t.shared_activation);
-  const Tensor read = widen_activation_input(w, s, t.shared_fc1);
-  const Tensor fc1 =
-      w.temporary("shared expert fc1 output gradient", s.features(e.branches * e.shared));
-  w.run_backward(Module::shared_activation);
-  w.free(activation);
-  w.free(read);
-  w.free(t.shared_fc1);
-  const Tensor input = write_column_linear_backward(w, s, Module::shared_fc1, t.norm.output,
-                                                    s.token.hidden, e.branches * e.shared);
-  free_with_weights(w, s, fc1);
-  w.free(input);
 }
 
 // Brings tokens to their experts or back: all-to-all, then among the ranks that divide an expert,
@@ -124,7 +61,7 @@ class ExpertCalls {
 
  private:
   Bytes rows(std::int64_t tokens) const {
-    return Bytes{s_.token.element * s_.token.hidden * tokens};
+    return Bytes{s_.token.element * s_.token.routed * tokens};
   }
 
   void exchange() const {
@@ -181,6 +118,17 @@ Tensor write_expert_bias_backward(BlockWriter& w, Tensor gradient, Bytes bytes) 
 
 }  // namespace
 
+namespace {
+
+// Whether the experts' activation is weighted by the router's probabilities in its own kernel.
+bool weights_activation(const MegatronShape& s) {
+  const bool squares = !s.problem.model.moe->gated && s.problem.model.mlp.squared_relu;
+  return squares ? s.settings().use_fused_weighted_squared_relu
+                 : s.settings().bias_activation_fusion;
+}
+
+}  // namespace
+
 Tensor write_expert_activation(BlockWriter& w, const MegatronShape& s) {
   const ExpertShape e = expert_shape(s);
   if (!s.settings().use_transformer_engine_op_fuser) w.run(Module::expert_activation);
@@ -190,8 +138,7 @@ Tensor write_expert_activation(BlockWriter& w, const MegatronShape& s) {
   const Bytes read = s.checkpoints_expert_activation() ? whole : s.linear_input(whole);
   // Where the probabilities are applied in a kernel of their own, the unweighted activation stays
   // too.
-  return w.save("expert activation output",
-                s.settings().bias_activation_fusion ? read : whole + read);
+  return w.save("expert activation output", weights_activation(s) ? read : whole + read);
 }
 
 namespace {
@@ -220,23 +167,32 @@ TokenBuffers token_buffers(const MegatronShape& s) {
 
 void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors& t) {
   const ExpertShape e = expert_shape(s);
+  const MoeSpec& moe = *s.problem.model.moe;
   const std::int64_t element = s.token.element;
   const auto rows = [&](std::int64_t tokens, std::int64_t width) {
     return Bytes{element * tokens * width};
   };
   const std::size_t start = w.position();
-  t.routing = write_routing(w, *s.problem.model.moe, e.local);
+  t.routing = write_routing(w, moe, e.local);
   w.run(Module::router);
-  const Tensor shared = write_shared_expert(w, s, e, t);
+  const Tensor shared = write_shared_experts(w, s, t);
+
+  // The stream's features become those of latents, and back, on the ranks that sent them
+  // (core/transformer/moe/moe_layer.py preprocess, postprocess).
+  const bool latent = moe.latent_size > 0;
+  const Bytes of_latents = s.rows(element * s.token.routed);
+  const Tensor projected = w.temporary("latents of tokens", latent ? of_latents : Bytes{});
+  if (latent) w.run(Module::fc1_latent_proj);
 
   // The layer's variables hold what was sent and what arrived until it returns; what experts gave
   // goes when it is in the order in which it is sent back (core/transformer/moe/moe_layer.py
   // forward, token_dispatcher.py MoEAlltoAllTokenDispatcher). DeepEP's buffers all stay.
   const TokenBuffers buffers = token_buffers(s);
-  const Tensor permuted = w.temporary("permuted tokens", rows(e.sent, s.token.hidden));
+  const Tensor permuted = w.temporary("permuted tokens", rows(e.sent, s.token.routed));
   w.run(Module::permute);
+  w.free(projected);
   const ExpertCalls experts(w, s);
-  const Bytes tokens = rows(e.received, s.token.hidden);
+  const Bytes tokens = rows(e.received, s.token.routed);
   const Tensor received = w.temporary("received tokens", buffers.received ? tokens : Bytes{});
   experts.dispatch();
   t.expert_input =
@@ -258,12 +214,21 @@ void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTe
   if (buffers.sorted) hand_on(w.temporary("expert output by rank", tokens));
   Tensor combined = BlockWriter::none;
   if (buffers.combined) {
-    combined = w.temporary("combined tokens", rows(e.sent, s.token.hidden));
+    combined = w.temporary("combined tokens", rows(e.sent, s.token.routed));
     if (!buffers.all_stay) hand_on(BlockWriter::none);
   }
   experts.combine();
+  Tensor before_sum = BlockWriter::none;
+  if (latent) {
+    const bool quantized = is_quantized(s.problem.training.precision);
+    t.latents = w.save("latents of experts", quantized ? s.linear_input(of_latents) : of_latents);
+    w.run(Module::fc2_latent_proj);
+    before_sum = w.temporary("output of routed experts",
+                             moe.shared_intermediate_size > 0 ? s.residual() : Bytes{});
+  }
   t.result = w.temporary("expert layer output", s.residual());
-  if (e.shared > 0) w.run(Module::shared_sum);
+  if (moe.shared_intermediate_size > 0) w.run(Module::shared_sum);
+  w.free(before_sum);
   for (const Tensor buffer : {permuted, received, output, combined, shared}) w.free(buffer);
   t.saved = w.saved_since(start);
 }
@@ -277,11 +242,21 @@ FeedForwardTensors write_moe_forward(BlockWriter& w, const MegatronShape& s) {
 
 Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTensors t) {
   const ExpertShape e = expert_shape(s);
+  const MoeSpec& moe = *s.problem.model.moe;
   const auto rows = [&](std::int64_t tokens, std::int64_t width) {
     return Bytes{s.token.element * tokens * width};
   };
   // Hands a gradient on: the new one is there before the old one goes.
-  Tensor gradient = w.temporary("combined tokens gradient", rows(e.sent, s.token.hidden));
+  const bool latent = moe.latent_size > 0;
+  Tensor of_latents = BlockWriter::none;
+  if (latent) {
+    of_latents =
+        w.temporary("gradient of experts' latents", s.rows(s.token.element * s.token.routed));
+    w.run_linear_backward(Module::fc2_latent_proj);
+    w.free_with_weights(t.latents);
+  }
+  Tensor gradient = w.temporary("combined tokens gradient", rows(e.sent, s.token.routed));
+  w.free(of_latents);
   const auto next = [&](std::string_view name, Bytes bytes, Tensor read) {
     const Tensor made = w.temporary(name, bytes);
     w.free(gradient);
@@ -291,22 +266,22 @@ Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTen
   // Hands a gradient on through a linear, whose weight gradient reads its input and its output's
   // gradient. The weight gradients of all experts here are one tensor (TransformerEngine @d0067d0da
   // pytorch/module/grouped_linear.py).
-  const std::int64_t local_experts = s.problem.model.moe->experts / s.problem.layout.ep;
+  const std::int64_t local_experts = moe.experts / s.problem.layout.ep;
   const auto through_linear = [&](std::string_view name, Bytes bytes, Tensor input,
                                   std::int64_t width) {
     const Tensor made = w.temporary(name, bytes);
     if (s.settings().moe_grouped_gemm) {
-      write_weight_gradient(w, s, local_experts * width * s.token.hidden);
+      write_weight_gradient(w, s, local_experts * width * s.token.routed);
     }
     free_with_weights(w, s, gradient);
     w.free_with_weights(input);
     gradient = made;
   };
   const ExpertCalls experts(w, s);
-  next("expert output gradient", rows(e.received, s.token.hidden), t.dropout_mask);
+  next("expert output gradient", rows(e.received, s.token.routed), t.dropout_mask);
   experts.dispatch();
   if (weights_expert_biases(s.problem)) {
-    gradient = write_expert_bias_backward(w, gradient, rows(e.received, s.token.hidden));
+    gradient = write_expert_bias_backward(w, gradient, rows(e.received, s.token.routed));
   }
   // Recomputed, the activation is its checkpoint's until that has passed the gradient on
   // (Megatron-LM @d98e8a64dd core/tensor_parallel/random.py CheckpointWithoutOutputFunction).
@@ -320,17 +295,21 @@ Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTen
   w.free(read);
   if (of_checkpoint) w.free(t.activation_output);
   w.run_linear_backward(Module::fc1);
-  through_linear("expert input gradient", rows(e.received, s.token.hidden), t.expert_input,
+  through_linear("expert input gradient", rows(e.received, s.token.routed), t.expert_input,
                  e.branches * e.width);
-  next("permuted tokens gradient", rows(e.sent, s.token.hidden), -1);
+  next("permuted tokens gradient", rows(e.sent, s.token.routed), -1);
   experts.combine();
   w.run_backward(Module::permute);
+  if (latent) {
+    next("gradient of tokens' latents", s.rows(s.token.element * s.token.routed), -1);
+    w.run_linear_backward(Module::fc1_latent_proj);
+  }
   next("expert layer input gradient", s.residual(), -1);
-  if (e.shared > 0) w.run_backward(Module::shared_sum);
+  if (moe.shared_intermediate_size > 0) w.run_backward(Module::shared_sum);
   w.run_linear_backward(Module::router);
   w.free(t.routing);
-  if (s.drops_shared_experts_alone()) w.free(write_shared_expert(w, s, e, t));
-  write_shared_expert_backward(w, s, e, t);
+  if (s.drops_shared_experts_alone()) w.free(write_shared_experts(w, s, t));
+  write_shared_experts_backward(w, s, t);
   return gradient;
 }
 

@@ -16,12 +16,15 @@ Reason enough_layers_to_split(const Problem&);
 Reason splittable_as_set(const Problem&);
 Reason schedule_of_pipeline_code(const Problem&);
 Reason mtp_modules(const Problem&);
+Reason mtp_modules_of_fsdp(const Problem&);
 Reason interleaved_groups(const Problem&);
 
 // reasons_layers.cpp
 Reason kv_heads_or_replicas(const Problem&);
 Reason linear_attention_of_release(const Problem&);
 Reason linear_heads(const Problem&);
+Reason state_space_layers(const Problem&);
+Reason state_space_heads(const Problem&);
 Reason all_to_all_heads(const Problem&);
 Reason whole_context_unfused(const Problem&);
 Reason expert_width(const Problem&);

@@ -68,16 +68,28 @@ Reason own_layers_have_no_latents(const Problem& p) {
 Reason linear_attention_of_release(const Problem& p) {
   constexpr std::int64_t first = 19;
   if (!is_hybrid(p.model)) return std::nullopt;
-  if (p.model.state_space) return no_linear_attention(p);
+  const std::string_view what = p.model.state_space ? "state spaces" : "linear attention";
   if (p.runtime.megatron.local_layers()) {
     return fmt::format(
-        "Megatron's own layers have no linear attention, which {} has: --set "
-        "transformer_engine=2.19",
+        "Megatron's own layers have no {}, which {} has: --set transformer_engine=2.19", what,
         p.model.name);
   }
   return because(p.runtime.megatron.megatron_core < first,
-                 "linear attention, which {} has, is described as Megatron-Core has it since "
+                 "{}, which {} has, is described as Megatron-Core has it since "
                  "--set megatron_core=0.19",
+                 what, p.model.name);
+}
+
+// core/models/hybrid/hybrid_layer_specs.py hybrid_stack_spec, core/ssm/mamba_mixer.py.
+Reason state_space_layers(const Problem& p) {
+  const auto& mixer = p.model.state_space;
+  if (!mixer) return std::nullopt;
+  if (mixer->bias || !mixer->convolution_bias) {
+    return "Megatron's state spaces have a bias in their convolution, and none in projections";
+  }
+  return because(std::ranges::any_of(p.model.layer_kinds, has_both_halves),
+                 "layers of {} are a state space or attention and an MLP: those of Megatron's "
+                 "hybrid models are one of them each",
                  p.model.name);
 }
 
@@ -90,6 +102,24 @@ Reason linear_heads(const Problem& p) {
                  "tp {} and cp {} together must divide the {} key and {} value heads of linear "
                  "attention",
                  p.layout.tp, p.layout.cp, linear->key_heads, linear->value_heads);
+}
+
+// core/ssm/{mamba_mixer,mamba_context_parallel}.py.
+Reason state_space_heads(const Problem& p) {
+  const auto& mixer = p.model.state_space;
+  if (!mixer) return std::nullopt;
+  const std::int64_t tp = p.layout.tp, cp = p.layout.cp;
+  if (mixer->heads % (tp * cp) != 0) {
+    return fmt::format("tp {} and cp {} together must divide the {} heads of state spaces", tp, cp,
+                       mixer->heads);
+  }
+  if (mixer->groups % tp != 0) {
+    return fmt::format("tp {} must divide the {} groups of state spaces", tp, mixer->groups);
+  }
+  const std::int64_t groups = mixer->groups / tp;
+  return because(groups % cp != 0 && cp % groups != 0,
+                 "{} groups of state spaces on a rank and cp {}: neither divides the other", groups,
+                 cp);
 }
 
 Reason expert_width(const Problem& p) {

@@ -14,6 +14,7 @@ using enum Field;
 constexpr Rule rows[] = {
     rules::positions,
     {"M-linear-attention", model, set_of({}), linear_attention_of_release},
+    {"M-state-space", model, set_of({}), state_space_layers},
     {"M-optimizer", optimizer, set_of({}), megatron_optimizer},
     rules::number_format,
     {"M-fp8-recipe", precision, set_of({}), recipe_of_gpu},
@@ -33,6 +34,7 @@ constexpr Rule rows[] = {
     rules::context_halves,
     {"M-context-unfused", cp, set_of({cp}), whole_context_unfused},
     {"M-linear-heads", cp, set_of({tp, cp}), linear_heads},
+    {"M-state-space-heads", cp, set_of({tp, cp}), state_space_heads},
     {"M-context-heads", cp, set_of({tp, cp}), all_to_all_heads},
     rules::world,
     rules::batch,
@@ -64,6 +66,7 @@ constexpr Rule rows[] = {
      expert_overlap_keeps_layers},
     {"M-distributed-optimizer", optimizer, set_of({zero}), distributed_optimizer},
     {"M-fsdp-pipeline", pp, set_of({pp, zero}), megatron_fsdp_pipeline},
+    {"M-fsdp-mtp", zero, set_of({zero}), mtp_modules_of_fsdp},
     {"M-8-bit-parameters", zero, set_of({zero}), eight_bit_parameters},
     rules::optimizer_offload_only,
     {"M-precision-aware-adam", optimizer, set_of({offload}), precision_aware_needs_adam},

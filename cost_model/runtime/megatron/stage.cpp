@@ -24,7 +24,7 @@ void add_module_buffers(std::vector<TensorSpec>& out, const MegatronShape& s, co
   const std::int64_t local_sequence = p.training.sequence_length / p.layout.cp;
   const AttentionSpec& a = p.model.attention;
   const std::int64_t layers = layer_count(stage);
-  if (p.model.learned_positions == 0) {
+  if (turns_heads(p.model)) {
     // fp32 angles, one table a chunk; latent attention has cosine and sine in 16 bits a layer.
     const auto chunks = static_cast<std::int64_t>(stage.chunks.size());
     const Bytes table = a.mla ? 4 * layers * Bytes{local_sequence * a.mla->qk_rope_head_dim}
@@ -41,7 +41,7 @@ void add_module_buffers(std::vector<TensorSpec>& out, const MegatronShape& s, co
   add(out, "global memory buffer", shared, Category::workspace);
   if (p.model.moe) {
     add(out, "router probabilities of the dispatcher",
-        Bytes{2 * p.model.moe->experts * s.tokens * expert_layers(p.model, stage)},
+        Bytes{2 * p.model.moe->experts * s.tokens * expert_layers(p, stage)},
         Category::workspace);
   }
 }
@@ -118,13 +118,15 @@ void add_layers(Runs& runs,
   append_layers(on_device, range.last, &MegatronLayer::kept);
 }
 
-// The layer of each multi-token-prediction module is of the model's last kind.
 void add_mtp_modules(Runs& runs, const Problem& p, const MegatronBlocks& blocks) {
   const bool full = p.layout.recompute == Recompute::full;
-  const MegatronLayer& layer = blocks.layers[kind_of(p.model, p.model.layers - 1)];
+  const std::vector<LayerKind> kinds = kinds_of_mtp_module(p.model);
   for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
     runs.push_back({blocks.mtp_input});
-    runs.push_back({full ? layer.recomputed : layer.kept});
+    for (const LayerKind kind : kinds) {
+      const MegatronLayer& layer = blocks.layers[kind];
+      runs.push_back({full ? layer.recomputed : layer.kept});
+    }
     runs.push_back({blocks.mtp_head});
   }
 }

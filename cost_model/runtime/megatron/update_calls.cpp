@@ -42,9 +42,12 @@ void gather_ends_once(std::vector<Call>& calls, Bytes ends) {
 // Elements of the experts' weights that a rank holds of one layer.
 std::int64_t elements_of_experts(const Problem& problem, const WeightInventory& inventory) {
   std::int64_t elements = 0;
-  const LayerKind kind = inventory.has(LayerKind::moe) ? LayerKind::moe : LayerKind::linear_moe;
-  for (const Weight& w : inventory.layer(kind)) {
-    if (w.expert) elements += local_weight(w, problem).elements();
+  for (const LayerKind kind : all_layer_kinds) {
+    if (!has_experts(kind) || !inventory.has(kind)) continue;
+    for (const Weight& w : inventory.layer(kind)) {
+      if (w.expert) elements += local_weight(w, problem).elements();
+    }
+    break;  // experts of all kinds are alike
   }
   return elements;
 }

@@ -58,6 +58,7 @@ constexpr Rule rows[] = {
     {"N-z-loss", knobs, set_of({}), nanotron_z_loss},
     rules::positions,
     rules::no_linear_attention,
+    rules::no_expert_latents,
     {"N-experts", ep, set_of({}), nanotron_dense},
     rules::number_format,
     rules::no_fp8,

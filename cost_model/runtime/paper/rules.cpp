@@ -11,6 +11,7 @@ using enum Field;
 
 constexpr Rule rows[] = {
     rules::no_linear_attention,
+    rules::no_expert_latents,
     rules::number_format,
     rules::no_fp8,
     rules::magnitude,

@@ -63,6 +63,7 @@ Reason engine_overlap(const Problem& p) {
 constexpr Rule rows[] = {
     rules::positions,
     rules::no_linear_attention,
+    rules::no_expert_latents,
     rules::number_format,
     rules::no_fp8,
     {"Z-precision", precision, set_of({}), engine_precision},

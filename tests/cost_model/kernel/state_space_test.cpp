@@ -94,9 +94,9 @@ TEST_CASE("sums over a group's heads are split among an H100's multiprocessors")
 // 8,192 features, 8,448 channels; 256 elements of a group for each token of 16 bits.
 TEST_CASE("what a state space moves is its tensors', each as often as a kernel reads it") {
   const StateSpaceSpec bamba = *find_model("bamba-9b").spec.state_space;
-  const auto moved = [&](std::int64_t tokens) {
+  const auto moved = [&](std::int64_t tokens, StateSpaceCopies copies = {}) {
     std::vector<Traffic> list;
-    add_state_space(list, bamba, tokens, 1);
+    add_state_space(list, bamba, tokens, 1, copies);
     return list;
   };
   constexpr std::int64_t tokens = 4'096, bytes = 2 * tokens;
@@ -117,4 +117,15 @@ TEST_CASE("what a state space moves is its tensors', each as often as a kernel r
                        (2 * group + pairs) + (2 * x + group + 2 * rates + pairs + states))});
   CHECK(all[1].backward > 2 * all[1].forward);
   CHECK(moved(2 * tokens)[1].forward == 2 * all[1].forward);
+  CHECK(all[1].access == Access::scan);
+  // A copy reads and writes 16,768 projected values of a token, and the scan's 8,192.
+  constexpr std::int64_t copy = 2 * (16'768 + 8'192) * bytes;
+  const auto more = [&](StateSpaceCopies copies) {
+    const Traffic whole = moved(tokens, copies)[0];
+    CHECK(whole.backward - all[0].backward == whole.forward - all[0].forward);
+    return whole.forward - all[0].forward;
+  };
+  CHECK(more({.turns_samples = true}) == Bytes{copy});
+  CHECK(more({.exchanges_heads = true}) == Bytes{3 * copy});
+  CHECK(more({true, true}) == Bytes{4 * copy});
 }

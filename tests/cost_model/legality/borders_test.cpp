@@ -117,6 +117,18 @@ std::vector<Border> borders() {
       {"M-mtp", on(megatron, "llama3-8b", {}),
        [](Problem& p) { p.runtime.megatron.mtp_num_layers = 65; },
        [](Problem& p) { p.runtime.megatron.mtp_num_layers = 64; }},
+      {"M-fsdp-mtp", on(megatron, "llama3-8b", whole_shards),
+       [](Problem& p) {
+         p.runtime.megatron.mtp_num_layers = 2;
+         p.runtime.megatron.mtp_use_repeated_layer = true;
+       },
+       [](Problem& p) { p.runtime.megatron.mtp_num_layers = 1; }},
+      {"M-fsdp-mtp", on(megatron, "llama3-8b", whole_shards),
+       [](Problem& p) {
+         p.runtime.megatron.mtp_num_layers = 1;
+         p.model.mtp_kinds = {LayerKind::dense, LayerKind::dense};
+       },
+       [](Problem& p) { p.model.mtp_kinds.pop_back(); }},
       {"M-optimizer", on(megatron, "llama3-8b", eight), optimizer(OptimizerKind::adam8bit),
        optimizer(OptimizerKind::adam)},
       {"M-own-latents", on(megatron, "deepseek-v2-lite", {}),
@@ -181,11 +193,20 @@ std::vector<Border> borders() {
       {"M-linear-attention", on(deepspeed, "bamba-9b", {.dp = 4}),
        [](Problem& p) { p.layout.dp = p.layout.cp = 2; },
        [](Problem& p) { p.layout.dp = 4, p.layout.cp = 1; }},
-      {"M-linear-attention", on(megatron, "bamba-9b", {.dp = 4}), [](Problem&) {},
+      {"M-linear-attention", on(megatron, "nemotron-h-8b", {.dp = 4}),
+       [](Problem& p) { p.runtime.megatron.megatron_core = 18; },
+       [](Problem& p) { p.runtime.megatron.megatron_core = 19; }},
+      {"M-state-space", on(megatron, "bamba-9b", {.dp = 4}), [](Problem&) {},
        [](Problem& p) {
          p.model.state_space.reset();
          p.model.layer_kinds.clear();
        }},
+      {"M-state-space", on(megatron, "nemotron-h-8b", {.dp = 4}),
+       [](Problem& p) { p.model.state_space->bias = true; },
+       [](Problem& p) { p.model.state_space->bias = false; }},
+      {"M-expert-latents", on(deepspeed, "nemotron-3-nano-30b-a3b", {.dp = 4}),
+       [](Problem& p) { p.model.moe->latent_size = 1024; },
+       [](Problem& p) { p.model.moe->latent_size = 0; }},
       {"M-linear-attention", on(nanotron, "qwen3.5-9b", {.dp = 4}), [](Problem&) {},
        [](Problem& p) {
          p.model.linear_attention.reset();
@@ -207,6 +228,15 @@ std::vector<Border> borders() {
       {"M-linear-heads", on(megatron, "qwen3.5-9b", {.tp = 4, .cp = 4}),
        [](Problem& p) { p.model.linear_attention->value_heads = 40; },
        [](Problem& p) { p.model.linear_attention->value_heads = 48; }},
+      {"M-state-space-heads", on(megatron, "nemotron-h-8b", {.tp = 4, .cp = 4}),
+       [](Problem& p) { p.model.state_space->heads = 120; },
+       [](Problem& p) { p.model.state_space->heads = 112; }},
+      {"M-state-space-heads", on(megatron, "nemotron-h-8b", {.tp = 4, .cp = 4}),
+       [](Problem& p) { p.model.state_space->groups = 2; },
+       [](Problem& p) { p.model.state_space->groups = 4; }},
+      {"M-state-space-heads", on(megatron, "nemotron-h-8b", {.tp = 4, .cp = 4}),
+       [](Problem& p) { p.model.state_space->groups = 24; },
+       [](Problem& p) { p.model.state_space->groups = 8; }},
       {"M-linear-attention", on(ddp, "qwen3-next-80b-a3b", {.dp = 4}),
        [](Problem& p) { p.training.precision = Precision::fp32; },
        [](Problem& p) { p.training.precision = Precision::bf16; }},

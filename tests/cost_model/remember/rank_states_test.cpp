@@ -16,7 +16,9 @@ TEST_CASE("stages that hold other kinds of layers are told apart") {
     const Stage first{.chunks = {{0, 2}}}, last{.chunks = {{2, 4}}};
     CHECK(content_of(model, first) != content_of(model, last));
     CHECK(layers_with_experts(model, 0, 4) == (has_experts(kind) ? 2 : 0));
-    CHECK(expert_layers(model, last) == (has_experts(kind) ? 1 : 0));
+    Problem problem;
+    problem.model = model;
+    CHECK(expert_layers(problem, last) == (has_experts(kind) ? 1 : 0));
     model.layer_kinds[0] = LayerKind::dense;
     CHECK(content_of(model, first) == content_of(model, last));
   }

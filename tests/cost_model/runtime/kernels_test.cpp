@@ -29,19 +29,19 @@ Counts counts_of(const std::vector<Event>& events) {
   return counts;
 }
 
-// Both halves of a layer end with a residual, and with a norm where they have one after them; and
-// both gather and reduce.
-int times_a_pass(Module module) {
+// Each half of a layer ends with a residual, and with a norm where it has one after it; and each
+// gathers and reduces.
+int times_a_pass(Module module, LayerKind kind) {
   const bool of_halves =
       module == Module::residual || module == Module::post_norm || module == Module::rank_order;
-  return of_halves ? 2 : 1;
+  return of_halves && has_both_halves(kind) ? 2 : 1;
 }
 
 // All that kernel/ knows of a layer, forward and then backward.
 std::pair<Counts, Counts> known_kernels(const Problem& p, LayerKind kind) {
   std::pair<Counts, Counts> known;
   for (const ModuleTime& time : module_times(p, kind)) {
-    const int times = times_a_pass(time.module);
+    const int times = times_a_pass(time.module, kind);
     if (time.module != Module::gradient_sum) known.first[{time.module, Product::forward}] = times;
     known.second[{time.module, Product::input_gradient}] = times;
     if (time.weight_gradient.total() > 0) {
@@ -53,8 +53,8 @@ std::pair<Counts, Counts> known_kernels(const Problem& p, LayerKind kind) {
 
 std::vector<LayerKind> kinds_of(const ModelSpec& model) {
   std::vector<LayerKind> kinds;
-  for (const LayerKind kind : {LayerKind::dense, LayerKind::moe}) {
-    if (layers_of_kind(model, 0, model.layers, kind) > 0) kinds.push_back(kind);
+  for (const LayerKind kind : all_layer_kinds) {
+    if (uses_kind(model, kind)) kinds.push_back(kind);
   }
   return kinds;
 }
@@ -82,7 +82,7 @@ void require_known(const Problem& p) {
     const RepeatSet others = repeated_layers(p).others;
     for (const RepeatSet set : {RepeatSet{0}, repeats(p), others, whole_layer}) {
       const Block block = code_of(p).block(p, evaluator.weights(), BlockKind::layer, kind, set);
-      CAPTURE(name_of(p.runtime.kind), p.model.name, set, kind == LayerKind::moe);
+      CAPTURE(name_of(p.runtime.kind), p.model.name, set, name_of(kind));
       REQUIRE(counts_of(block.forward) == forward);
       Counts gradients = counts_of(block.backward);
       std::erase_if(gradients, [&](const auto& item) {

@@ -148,8 +148,8 @@ TEST_CASE("selective recompute drops what the chosen modules of an expert layer 
   REQUIRE(dropped({mla_up_proj}) == 2 * (128 * (2 * 192 + 128) + 1536 + 512 - 64) + 8);
   REQUIRE(dropped({shared_experts}) == 2 * 3 * 2048);
   REQUIRE(dropped({moe_act}) == 2 * 8 * 2048);
-  // Router, row map, what eight experts a token read and make, and the shared expert.
-  const std::int64_t routing = 10 * 256 + 8 * 8 + 4 * (2 * 256 + 1);
+  // A sigmoid's router, row map, what eight experts a token read and make, and the shared expert.
+  const std::int64_t routing = 7 * 256 + 12 * 8 + 4 + 4 * (2 * 256 + 1);
   const std::int64_t experts = 8 * (2 * 7168 + 2 + 2 * 3 * 2048);
   REQUIRE(dropped({moe}) == routing + experts + 2 * 3 * 2048);
   REQUIRE(dropped({moe, moe_act, shared_experts}) == dropped({moe}));
