@@ -157,10 +157,8 @@ void read_nemotron_h_experts(const JsonObject& config, ModelSpec& model) {
                                     ? read_size(config, dense_width, any_size)
                                     : find_size(config, dense_width, any_size).value_or(0);
   if (!has(LayerKind::experts)) return;
-  if (config.has("moe_latent_size")) {
-    config.fail("'moe_latent_size' must be null: experts of latents are not modelled");
-  }
   model.moe = read_routing(config, expert_width);
+  model.moe->latent_size = config.find_integer("moe_latent_size", any_size).value_or(0);
   model.moe->shared_intermediate_size =
       read_size(config, {"moe_shared_expert_intermediate_size"}, any_size);
   model.moe->gated = false;

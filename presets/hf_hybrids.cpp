@@ -7,6 +7,7 @@
 #include <array>
 #include <tuple>
 
+#include "presets/half_letters.hpp"
 #include "presets/hf_import.hpp"
 #include "presets/hf_quirks.hpp"
 #include "presets/nearest_name.hpp"
@@ -97,37 +98,40 @@ std::vector<bool> state_space_layers(const JsonObject& config, std::int64_t laye
   return scans;
 }
 
-std::vector<LayerKind> listed_halves(const JsonObject& config) {
-  constexpr std::array<std::tuple<char, std::string_view, std::string_view, LayerKind>, 4> known{
-      {{'M', "mamba", "linear_attention", LayerKind::linear},
-       {'*', "attention", "full_attention", LayerKind::attention},
-       {'-', "mlp", "mlp", LayerKind::mlp},
-       {'E', "moe", "moe", LayerKind::experts}}};
+// Of each letter of the pattern that stands under this key.
+std::vector<LayerKind> halves_of_pattern(const JsonObject& config, std::string_view key) {
   std::vector<LayerKind> kinds;
-  const auto add = [&](const auto& is) {
-    const auto found = std::ranges::find_if(known, is);
-    if (found != known.end()) kinds.push_back(std::get<LayerKind>(*found));
-    return found != known.end();
-  };
-  if (const auto pattern = config.find_string("hybrid_override_pattern")) {
-    for (const char letter : *pattern) {
-      if (add([&](const auto& kind) { return std::get<char>(kind) == letter; })) continue;
-      config.fail(fmt::format("'hybrid_override_pattern' has {}, not M, *, - or E",
-                              in_quotes(std::string(1, letter))));
+  for (const char letter : config.string(key)) {
+    const auto kind = half_of(letter);
+    if (!kind) {
+      config.fail(
+          fmt::format("'{}' has {}, not M, *, - or E", key, in_quotes(std::string(1, letter))));
     }
-  } else {
-    const std::string_view key =
-        config.has("layers_block_type") ? "layers_block_type" : "layer_types";
-    if (!config.has(key)) config.fail("no 'hybrid_override_pattern' says what its layers are");
-    for (const std::string& type : config.strings(key)) {
-      if (add([&](const auto& kind) {
-            return std::get<1>(kind) == type || std::get<2>(kind) == type;
-          })) {
-        continue;
-      }
+    kinds.push_back(*kind);
+  }
+  return kinds;
+}
+
+std::vector<LayerKind> listed_halves(const JsonObject& config) {
+  constexpr std::string_view pattern = "hybrid_override_pattern";
+  if (config.has(pattern)) return halves_of_pattern(config, pattern);
+  const std::string_view key = config.has("layers_block_type") ? "layers_block_type" : "layer_types";
+  if (!config.has(key)) config.fail("no 'hybrid_override_pattern' says what its layers are");
+  constexpr std::array<std::tuple<std::string_view, std::string_view, LayerKind>, 4> known{
+      {{"mamba", "linear_attention", LayerKind::linear},
+       {"attention", "full_attention", LayerKind::attention},
+       {"mlp", "mlp", LayerKind::mlp},
+       {"moe", "moe", LayerKind::experts}}};
+  std::vector<LayerKind> kinds;
+  for (const std::string& type : config.strings(key)) {
+    const auto found = std::ranges::find_if(known, [&](const auto& kind) {
+      return std::get<0>(kind) == type || std::get<1>(kind) == type;
+    });
+    if (found == known.end()) {
       config.fail(
           fmt::format("'{}' has {}, not mamba, attention, mlp or moe", key, in_quotes(type)));
     }
+    kinds.push_back(std::get<LayerKind>(*found));
   }
   return kinds;
 }
@@ -169,6 +173,11 @@ void nemotron_h_quirks(const JsonObject& config, ModelSpec& model) {
   StateSpaceSpec mixer = read_state_space(config);
   mixer.head_dim = read_size(config, {"mamba_head_dim"}, any_size);
   model.state_space = mixer;
+  constexpr std::string_view of_modules = "mtp_hybrid_override_pattern";
+  model.mtp_layers = config.find_integer("num_nextn_predict_layers", {0, 64}).value_or(0);
+  if (model.mtp_layers > 0 && config.has(of_modules)) {
+    model.mtp_kinds = halves_of_pattern(config, of_modules);
+  }
 }
 
 std::vector<LayerKind> halves_of_layers(const JsonObject& config, std::int64_t layers) {

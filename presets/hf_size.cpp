@@ -50,10 +50,10 @@ double rough_parameters(const ModelSpec& model) {
   if (model.state_space) layer += state_space_matrices(*model.state_space, h);
   if (model.moe) {
     const auto experts = static_cast<double>(model.moe->experts);
-    layer += 3 * h *
-                 (experts * static_cast<double>(model.moe->intermediate_size) +
-                  static_cast<double>(model.moe->shared_intermediate_size)) +
-             h * experts;
+    const auto routed = static_cast<double>(routed_width(model));
+    layer += 3 * (experts * routed * static_cast<double>(model.moe->intermediate_size) +
+                  h * static_cast<double>(model.moe->shared_intermediate_size)) +
+             h * (experts + 2 * routed);
   }
   const double ends = 2 * h * static_cast<double>(model.vocab_size) +
                       h * static_cast<double>(model.learned_positions) +

@@ -9,6 +9,7 @@
 #include "presets/hf_families.hpp"
 #include "presets/hf_import.hpp"
 #include "presets/layer_pattern.hpp"
+#include "presets/megatron_hybrid.hpp"
 
 namespace zeroplan {
 namespace {
@@ -152,6 +153,7 @@ void read_mlp(const JsonObject& c, ModelSpec& model) {
       c.find_integer("moe_ffn_hidden_size", any_size).value_or(mlp.intermediate_size);
   moe.shared_intermediate_size =
       c.find_integer("moe_shared_expert_intermediate_size", any_size).value_or(0);
+  moe.latent_size = c.find_integer("moe_latent_size", any_size).value_or(0);
   moe.shared_expert_gate =
       moe.shared_intermediate_size > 0 && c.find_boolean("moe_shared_expert_gate").value_or(false);
   moe.gated = mlp.gated;
@@ -159,7 +161,7 @@ void read_mlp(const JsonObject& c, ModelSpec& model) {
   moe.clamped = c.has("activation_func_clamp_value");
   moe.router_bias = c.find_boolean("moe_router_enable_expert_bias").value_or(false);
   model.moe = moe;
-  place_experts(c, model);
+  if (!c.has("hybrid_layer_pattern")) place_experts(c, model);
 }
 
 }  // namespace
@@ -167,7 +169,8 @@ void read_mlp(const JsonObject& c, ModelSpec& model) {
 ModelSpec import_megatron_model(const JsonObject& c) {
   ModelSpec model;
   model.family = megatron_model_type;
-  model.layers = c.integer("num_layers", any_layers);
+  const auto pattern = c.find_string("hybrid_layer_pattern");
+  model.layers = pattern ? layers_of_pattern(*pattern) : c.integer("num_layers", any_layers);
   model.hidden_size = c.integer("hidden_size", any_size);
   model.vocab_size = c.integer("vocab_size", any_size);
   model.norm = c.find_string("normalization") == "RMSNorm" ? Norm::rms : Norm::layer;
@@ -178,10 +181,12 @@ ModelSpec import_megatron_model(const JsonObject& c) {
     if (model.max_position_embeddings == 0) c.fail("no 'max-position-embeddings'");
     model.learned_positions = model.max_position_embeddings;
   }
+  model.attention.rotary = positions != "none";
   model.tied_embeddings = !c.find_boolean("untie_embeddings_and_output_weights").value_or(false);
   read_attention(c, model);
   read_mlp(c, model);
   place_linear_attention(c, model);
+  if (pattern) read_hybrid_layers(c, model);
   check_size(c, model);
   return model;
 }

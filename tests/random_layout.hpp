@@ -71,8 +71,10 @@ class Draw {
                               p.runtime.fsdp2.layers == LayerCode::huggingface;
     if (transformers) p.runtime.attn_implementation = static_cast<AttnImplementation>(pick({0, 1}));
     if ((transformers || runtime == Runtime::megatron) && pick({0, 0, 0, 1}) == 1) {
-      const std::string_view name = pick({0, 1}) == 1 ? "qwen3.5-9b" : "qwen3-next-80b-a3b";
-      p.model = tests::problem(runtime, name, p.layout).model;
+      const std::string_view names[] = {"qwen3.5-9b", "qwen3-next-80b-a3b",
+                                        "nemotron-3.5-lightning-30b-a3b"};
+      p.model = tests::problem(runtime, names[pick({0, 1, 2})], p.layout).model;
+      if (p.model.moe && runtime == Runtime::megatron && coin()) p.model.moe->latent_size = 1024;
     }
     if (first_violation(p)) return std::nullopt;
     return p;

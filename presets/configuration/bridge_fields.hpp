@@ -49,6 +49,7 @@ struct BridgeField {
 /// @d98e8a64dd core/transformer/transformer_config.py, core/model_parallel_config.py,
 /// core/optimizer/optimizer_config.py, core/distributed/distributed_data_parallel_config.py.
 inline constexpr std::array bridge_fields{
+    BridgeField{"hybrid-layer-pattern", "model.hybrid_layer_pattern"},
     BridgeField{"seq-length", "model.seq_length"},
     BridgeField{"tensor-model-parallel-size", "model.tensor_model_parallel_size",
                 BridgeValue::value, "1"},
@@ -102,6 +103,9 @@ inline constexpr std::array bridge_fields{
     BridgeField{"cuda-graph-scope", "model.cuda_graph_scope"},
     BridgeField{"cpu-offloading", "model.cpu_offloading", BridgeValue::flag},
     BridgeField{"cpu-offloading-num-layers", "model.cpu_offloading_num_layers"},
+    BridgeField{"mtp-use-repeated-layer", "model.mtp_use_repeated_layer", BridgeValue::flag},
+    BridgeField{"use-fused-weighted-squared-relu", "model.use_fused_weighted_squared_relu",
+                BridgeValue::flag},
     BridgeField{"use-transformer-engine-op-fuser", "model.use_transformer_engine_op_fuser",
                 BridgeValue::flag},
     BridgeField{"moe-token-dispatcher-type", "model.moe_token_dispatcher_type"},

@@ -6,6 +6,7 @@
 #include "cost_model/question/units.hpp"
 #include "presets/configuration.hpp"
 #include "presets/configuration/torchtitan_python.hpp"
+#include "presets/megatron_hybrid.hpp"
 
 namespace zeroplan {
 namespace {
@@ -30,7 +31,8 @@ std::string launch_line(const Problem& problem, ConfigurationFormat format) {
   switch (format) {
     case ConfigurationFormat::megatron:
       return (wants_one_queue(problem) ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "") + torchrun +
-             " pretrain_gpt.py $(cat FILE)";
+             (is_of_halves(problem.model) ? " pretrain_hybrid.py" : " pretrain_gpt.py") +
+             " $(cat FILE)";
     case ConfigurationFormat::megatron_bridge:
       return torchrun + " FILE";
     case ConfigurationFormat::torchtitan:

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <span>
 
+#include "presets/configuration/hybrid_pattern.hpp"
 #include "presets/configuration/mapping.hpp"
 #include "presets/configuration/megatron_model.hpp"
 #include "presets/configuration/megatron_settings.hpp"
@@ -62,6 +65,14 @@ std::string_view read_stage(Entries& entries) {
 // (training/arguments.py validate_args): of an even split alone, where embedding and loss may count
 // as a layer each.
 std::int64_t read_chunks(Entries& entries, std::int64_t pp) {
+  if (const auto pattern = layout_of_pattern(entries); pattern && pattern->layers.size() > 1) {
+    const std::int64_t all = std::ssize(pattern->layers);
+    if (all % pp != 0) {
+      entries.fail(fmt::format("{}: {} chunks are no multiple of {} pipeline stages",
+                               pattern_argument, all, pp));
+    }
+    return all / pp;
+  }
   const auto chunks = entries.take_count(chunks_a_rank);
   const auto each = entries.take_count(layers_a_chunk);
   if (!each) {
@@ -86,6 +97,27 @@ std::int64_t read_chunks(Entries& entries, std::int64_t pp) {
         fmt::format("{}: does not divide {} layers over {} pipeline stages", said, all, pp));
   }
   return all / pp / *each;
+}
+
+// What a pattern says beside the layers: a split of its own where chunks are not alike, and modules
+// that predict further tokens.
+void read_pattern(const Entries& entries, std::int64_t pp, Meaning& meaning) {
+  const auto said = layout_of_pattern(entries);
+  if (!said) return;
+  if (said->mtp_modules > 0 && !entries.has("mtp-num-layers"))
+    meaning.set("mtp_num_layers", std::to_string(said->mtp_modules));
+  const std::vector<std::int64_t>& layers = said->layers;
+  if (std::ranges::count(layers, layers.front()) == std::ssize(layers)) return;
+  // The first and the last stage alone may differ by settings of their own.
+  const std::span<const std::int64_t> between(layers.begin() + 1, layers.end() - 1);
+  const bool alike =
+      between.empty() || std::ranges::count(between, between.front()) == std::ssize(between);
+  if (alike && std::ssize(layers) == pp) {
+    meaning.set("decoder_first_pipeline_num_layers", std::to_string(layers.front()));
+    meaning.set("decoder_last_pipeline_num_layers", std::to_string(layers.back()));
+    return;
+  }
+  meaning.set("pipeline_model_parallel_layout", pipeline_layout_text(*said));
 }
 
 // The copies of the states are said, not the ranks of each: these need the number of GPUs.
@@ -175,6 +207,7 @@ std::vector<Entry> to_megatron_fields(const Problem& p) {
   add_recompute(out, p);
   add_megatron_kernels(out, p);
   add_megatron_settings(out, p);
+  say_by_pattern(out, p);
   return out;
 }
 
@@ -189,7 +222,10 @@ ImportedConfiguration from_megatron(Entries entries) {
     }
   }
   Meaning meaning(Runtime::megatron);
-  const auto layers = whole(entries.text("num-layers"));
+  const auto pattern = layout_of_pattern(entries);
+  const std::optional<std::int64_t> layers =
+      pattern ? std::reduce(pattern->layers.begin(), pattern->layers.end())
+              : whole(entries.text("num-layers"));
   const bool experts = entries.has("num-experts");
   Layout said;
   for (const Degree& d : degrees) {
@@ -207,6 +243,7 @@ ImportedConfiguration from_megatron(Entries entries) {
   meaning.say_if("--seq", entries.take_count("seq-length"));
   const std::int64_t chunks = read_chunks(entries, said.pp);
   meaning.say("--vpp", chunks);
+  read_pattern(entries, said.pp, meaning);
   meaning.say("--schedule", chunks == 1 ? "1f1b" : "interleaved");
   // With one rank of tp Megatron-LM switches sequence parallelism off again (training/arguments.py
   // validate_args).

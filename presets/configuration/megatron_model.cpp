@@ -8,6 +8,7 @@
 
 #include "presets/hf_import.hpp"
 #include "presets/layer_pattern.hpp"
+#include "presets/megatron_hybrid.hpp"
 
 namespace zeroplan {
 namespace {
@@ -97,6 +98,7 @@ void add_activation(std::vector<Entry>& out, const ModelSpec& model) {
 // Learned positions aside, arguments leave ALiBi to code of one's own.
 std::string_view positions_of(const ModelSpec& model) {
   if (model.learned_positions > 0) return "learned_absolute";
+  if (!model.attention.rotary) return "none";
   return model.attention.yarn && !model.attention.mla ? "yarn" : "rope";
 }
 
@@ -118,15 +120,29 @@ void add_experts(std::vector<Entry>& out, const ModelSpec& model) {
     out.push_back({"moe-shared-expert-intermediate-size", moe.shared_intermediate_size});
     if (moe.shared_expert_gate) out.push_back({"moe-shared-expert-gate", nullptr});
   }
-  if (layers_with_experts(model, 0, model.layers) < model.layers) {
+  if (moe.latent_size > 0) out.push_back({"moe-latent-size", moe.latent_size});
+  if (!is_of_halves(model) && layers_with_experts(model, 0, model.layers) < model.layers) {
     out.push_back({"moe-layer-freq", layer_pattern(layers_where(model, has_experts))});
   }
+}
+
+// Layers of one half each, for pretrain_hybrid.py.
+void add_halves(std::vector<Entry>& out, const ModelSpec& model) {
+  out.push_back({"spec", std::vector<std::string>{"megatron.core.models.hybrid.hybrid_layer_specs",
+                                                  "hybrid_stack_spec"}});
+  out.push_back({"hybrid-layer-pattern", pattern_of(model.layer_kinds)});
+  if (!model.state_space) return;
+  const StateSpaceSpec& mixer = *model.state_space;
+  out.push_back({"mamba-num-heads", mixer.heads});
+  out.push_back({"mamba-head-dim", mixer.head_dim});
+  out.push_back({"mamba-num-groups", mixer.groups});
+  out.push_back({"mamba-state-dim", mixer.state});
 }
 
 }  // namespace
 
 void add_megatron_model(std::vector<Entry>& out, const ModelSpec& model) {
-  out.push_back({"num-layers", model.layers});
+  is_of_halves(model) ? add_halves(out, model) : out.push_back({"num-layers", model.layers});
   out.push_back({"hidden-size", model.hidden_size});
   if (model.mlp.intermediate_size > 0) {
     out.push_back({"ffn-hidden-size", model.mlp.intermediate_size});
@@ -172,7 +188,12 @@ constexpr std::string_view numbers[] = {"num-layers",
                                         "linear-key-head-dim",
                                         "linear-value-head-dim",
                                         "linear-num-key-heads",
-                                        "linear-num-value-heads"};
+                                        "linear-num-value-heads",
+                                        "mamba-num-heads",
+                                        "mamba-head-dim",
+                                        "mamba-num-groups",
+                                        "mamba-state-dim",
+                                        "moe-latent-size"};
 constexpr std::string_view flags[] = {"multi-latent-attention",
                                       "group-query-attention",
                                       "qk-layernorm",
@@ -192,7 +213,8 @@ constexpr std::string_view texts[] = {"position-embedding-type",
                                       "activation-func-clamp-value",
                                       "window-size",
                                       "experimental-attention-variant",
-                                      "linear-attention-freq"};
+                                      "linear-attention-freq",
+                                      "hybrid-layer-pattern"};
 
 std::string as_key(std::string_view argument) {
   std::string key(argument);
@@ -203,9 +225,9 @@ std::string as_key(std::string_view argument) {
 }  // namespace
 
 std::string megatron_config(const Entries& entries, std::string& missing) {
-  constexpr std::string_view needed[] = {"num-layers", "hidden-size", "num-attention-heads"};
   const auto has = [&](std::string_view key) { return entries.has(key); };
-  if (!std::all_of(std::begin(needed), std::end(needed), has)) return "";
+  const bool layers = has("num-layers") || has("hybrid-layer-pattern");
+  if (!layers || !has("hidden-size") || !has("num-attention-heads")) return "";
   nlohmann::ordered_json config{{"model_type", megatron_model_type}};
   for (const std::string_view key : numbers) {
     if (has(key)) config[as_key(key)] = *entries.count(key);
@@ -269,6 +291,13 @@ std::vector<std::string> take_megatron_model(Entries& entries) {
                            "linear-value-head-dim",
                            "linear-num-key-heads",
                            "linear-num-value-heads",
+                           "spec",
+                           "hybrid-layer-pattern",
+                           "mamba-num-heads",
+                           "mamba-head-dim",
+                           "mamba-num-groups",
+                           "mamba-state-dim",
+                           "moe-latent-size",
                            "moe-layer-freq",
                            "moe-router-score-function",
                            "moe-router-enable-expert-bias",

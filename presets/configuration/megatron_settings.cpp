@@ -43,6 +43,8 @@ constexpr Named switched_on[] = {
     {"activation-func-fp8-input-store", "activation_func_fp8_input_store"},
     {"overlap-moe-expert-parallel-comm", "overlap_moe_expert_parallel_comm"},
     {"delay-wgrad-compute", "delay_wgrad_compute"},
+    {"mtp-use-repeated-layer", "mtp_use_repeated_layer"},
+    {"use-fused-weighted-squared-relu", "use_fused_weighted_squared_relu"},
     {"use-transformer-engine-op-fuser", "use_transformer_engine_op_fuser"},
     {"init-model-with-meta-device", "init_model_with_meta_device"},
     {"moe-pad-expert-input-to-capacity", "moe_pad_expert_input_to_capacity"},

@@ -38,7 +38,7 @@ std::string_view long_name(std::string_view format) {
   return format == "fp32" ? "float32" : format == "fp16" ? "float16" : "bfloat16";
 }
 
-ConfigValue plain_value(const std::string& text) {
+ConfigValue flag_or_text(const std::string& text) {
   if (text == "true" || text == "false") return text == "true";
   return text;
 }
@@ -219,7 +219,7 @@ std::vector<Entry> to_torchtitan(const Problem& p) {
     const bool gathers = key == titan_float8::gather;
     if (gathers && t.precision != Precision::fp8) continue;
     const std::string name(gathers ? titan_float8::gather_key : key);
-    out.push_back({name, plain_value(setting_text(p.runtime, key))});
+    out.push_back({name, flag_or_text(setting_text(p.runtime, key))});
   }
   if (const std::string recipe = titan_float8::said_recipe(p); !recipe.empty()) {
     out.push_back({std::string(titan_float8::recipe_key), recipe});
@@ -230,7 +230,7 @@ std::vector<Entry> to_torchtitan(const Problem& p) {
   }
   for (const std::string_view key : unless_recipe) {
     const std::string text = setting_text(p.runtime, key);
-    if (text != "recipe") out.push_back({std::string(key), plain_value(text)});
+    if (text != "recipe") out.push_back({std::string(key), flag_or_text(text)});
   }
   if (const std::string format = setting_text(p.runtime, reduction); format != "recipe") {
     out.push_back({std::string(reduction), long_name(format)});

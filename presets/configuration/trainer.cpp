@@ -54,19 +54,19 @@ std::optional<std::string> read_optimizer(Entries& entries) {
 // How the model is made to attend: by Transformers' name, or as axolotl, LLaMA-Factory and ms-swift
 // say it. Empty where that is not said, or left in the entries where it is not known.
 std::optional<std::string> read_attention(Entries& entries) {
-  struct Name {
+  struct Spelling {
     std::string_view key, theirs, ours;
   };
-  constexpr Name names[] = {{"attn_implementation", "flash_attention_2", "flash_attention_2"},
-                            {"attn_implementation", "sdpa", "sdpa"},
-                            {"attn_implementation", "eager", "eager"},
-                            {"flash_attention", "true", "flash_attention_2"},
-                            {"flash_attn", "fa2", "flash_attention_2"},
-                            {"flash_attn", "sdpa", "sdpa"},
-                            {"attn_impl", "flash_attn", "flash_attention_2"},
-                            {"attn_impl", "flash_attention_2", "flash_attention_2"},
-                            {"attn_impl", "sdpa", "sdpa"}};
-  for (const Name& name : names) {
+  constexpr Spelling names[] = {{"attn_implementation", "flash_attention_2", "flash_attention_2"},
+                                {"attn_implementation", "sdpa", "sdpa"},
+                                {"attn_implementation", "eager", "eager"},
+                                {"flash_attention", "true", "flash_attention_2"},
+                                {"flash_attn", "fa2", "flash_attention_2"},
+                                {"flash_attn", "sdpa", "sdpa"},
+                                {"attn_impl", "flash_attn", "flash_attention_2"},
+                                {"attn_impl", "flash_attention_2", "flash_attention_2"},
+                                {"attn_impl", "sdpa", "sdpa"}};
+  for (const Spelling& name : names) {
     if (entries.take_if(name.key, {name.theirs})) return std::string(name.ours);
   }
   return std::nullopt;

@@ -64,6 +64,23 @@ TEST_CASE("Megatron-LM's layout of a pipeline says how many chunks a rank has") 
   CHECK_THAT(apart.not_understood.front(), ContainsSubstring("Et|m|L"));
 }
 
+TEST_CASE("Megatron-LM's pattern of a hybrid model says its pipeline and what it predicts") {
+  const std::string four = "--pipeline-model-parallel-size 2 --hybrid-layer-pattern ";
+  const ImportedConfiguration even = import(four + "'ME|M*|EM|*E/*E'\n");
+  CHECK(value(even, "--vpp") == "2");
+  CHECK(value(even, "--schedule") == "interleaved");
+  CHECK(value(even, "mtp_num_layers") == "1");
+  CHECK(value(even, "pipeline_model_parallel_layout").empty());
+  const ImportedConfiguration ends = import(four + "'MEM|*'\n");
+  CHECK(value(ends, "--vpp") == "1");
+  CHECK(value(ends, "decoder_first_pipeline_num_layers") == "3");
+  CHECK(value(ends, "decoder_last_pipeline_num_layers") == "1");
+  const ImportedConfiguration own = import(four + "'MEM|*|E|M'\n");
+  CHECK(value(own, "pipeline_model_parallel_layout") == "Et*3|(t|)*2tL");
+  CHECK(says(error_text([&] { import(four + "'M|E|*'\n"); }),
+             "3 chunks are no multiple of 2 pipeline stages"));
+}
+
 TEST_CASE("DeepSpeed's JSON keeps its own defaults and lists what it does not know") {
   const ImportedConfiguration d = import(R"({
     "train_batch_size": 256, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8,

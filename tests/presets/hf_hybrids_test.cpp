@@ -129,7 +129,10 @@ TEST_CASE("Nemotron-H's layers are one half each, as its pattern says") {
   CHECK(says(error_text([&] { read(uncounted); }), "no 'hybrid_override_pattern' says"));
   CHECK(says(error_of(nemotron, "hybrid_override_pattern", "M*-X"), "has 'X', not M, *, - or E"));
   CHECK(says(error_of(nemotron, "hybrid_override_pattern", "M*-"), "3 layers are listed"));
-  CHECK(says(error_of(nemotron, "moe_latent_size", 4), "experts of latents are not modelled"));
+  json latents = nemotron;
+  latents["moe_latent_size"] = 4;
+  CHECK(read(latents).moe->latent_size == 4);
+  CHECK(parameter_count(read(latents)) == parameter_count(model) - 4 * 2 * 24 + 2 * 32);
   CHECK(says(error_of(nemotron, "n_groups", 3), "do not divide 4 heads"));
   json dense = nemotron;
   dense["hybrid_override_pattern"] = "MM--";

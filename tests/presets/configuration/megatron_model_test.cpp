@@ -94,3 +94,20 @@ TEST_CASE("what of linear attention is not described or says too little is refus
   find(list, "linear-attention-freq").value = 1;
   CHECK_FALSE(built(list).linear_attention.has_value());
 }
+
+TEST_CASE("Megatron's pattern says layers of one half each") {
+  for (const char* name : {"nemotron-h-8b", "nemotron-nano-9b-v2", "nemotron-3-nano-30b-a3b"}) {
+    CAPTURE(name);
+    const ModelSpec asked = find_model(name).spec;
+    std::vector<Entry> arguments = arguments_of(asked);
+    CHECK(std::ranges::count(arguments, "num-layers", &Entry::key) == 0);
+    CHECK(find(arguments, "position-embedding-type").value == "none");
+    const ModelSpec model = built(arguments);
+    CHECK(model_differences(asked, model) == std::vector<std::string>{});
+    CHECK(model.layer_kinds == asked.layer_kinds);
+    if (asked.moe) CHECK(std::ranges::count(arguments, "moe-layer-freq", &Entry::key) == 0);
+  }
+  ModelSpec latents = find_model("nemotron-3-nano-30b-a3b").spec;
+  latents.moe->latent_size = 1'024;
+  CHECK(built(arguments_of(latents)).moe->latent_size == 1'024);
+}

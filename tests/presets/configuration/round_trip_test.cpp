@@ -61,6 +61,8 @@ std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
   set.activation_func_fp8_input_store = p->model.mlp.gated && draw.coin();
   set.cuda_graph_impl = static_cast<CudaGraphs>(draw.pick({0, 0, 1, 2, 3}));
   set.cuda_graph_scope = static_cast<unsigned>(draw.pick({0, 2, 50}));
+  set.mtp_use_repeated_layer = draw.coin();
+  set.use_fused_weighted_squared_relu = draw.coin();
   set.use_transformer_engine_op_fuser = draw.coin();
   // Of Megatron's own layers the legacy models alone attend by flash-attn.
   if (set.local_layers() && p->training.attention == AttentionKernel::unfused && draw.coin()) {

@@ -1,0 +1,50 @@
+// How does Megatron-LM's pattern of a hybrid model say a pipeline? Front doors: say_by_pattern,
+// layout_of_pattern.
+#include "presets/configuration/hybrid_pattern.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "cost_model/question/runtime_code.hpp"
+#include "presets/megatron_hybrid.hpp"
+
+namespace zeroplan {
+namespace {
+
+constexpr std::array<std::string_view, 6> refused_beside{
+    "pipeline-model-parallel-layout",          "num-virtual-stages-per-pipeline-rank",
+    "decoder-first-pipeline-num-layers",       "decoder-last-pipeline-num-layers",
+    "account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split"};
+
+std::string whole_pattern(const Problem& p) {
+  std::string pattern;
+  auto layer = p.model.layer_kinds.begin();
+  for (const std::int64_t count : code_of(p).split(p)) {
+    if (layer != p.model.layer_kinds.begin()) pattern += chunk_border;
+    pattern += pattern_of({layer, layer + count});
+    layer += count;
+  }
+  for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
+    pattern += mtp_border + pattern_of(kinds_of_mtp_module(p.model));
+  }
+  return pattern;
+}
+
+}  // namespace
+
+void say_by_pattern(std::vector<Entry>& out, const Problem& problem) {
+  const auto pattern = std::ranges::find(out, pattern_argument, &Entry::key);
+  if (pattern == out.end()) return;
+  pattern->value = whole_pattern(problem);
+  std::erase_if(out, [](const Entry& entry) {
+    return std::ranges::find(refused_beside, entry.key) != refused_beside.end();
+  });
+}
+
+std::optional<PipelineLayout> layout_of_pattern(const Entries& entries) {
+  const auto pattern = entries.text(pattern_argument);
+  if (!pattern) return std::nullopt;
+  return PipelineLayout{layers_of_chunks(*pattern), std::ranges::count(*pattern, mtp_border)};
+}
+
+}  // namespace zeroplan
