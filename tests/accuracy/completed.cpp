@@ -30,11 +30,12 @@ bool is_deepseek(const Row& row) {
 }
 
 // Settings whose value is "true" or "false" in the recipe, and their names here.
-constexpr std::array<std::pair<const char*, const char*>, 13> flags{{
+constexpr std::array<std::pair<const char*, const char*>, 14> flags{{
     {"mixed_precision.fp8_param_gather", "fp8_param_gather"},
     {"mixed_precision.fp8_dot_product_attention", "fp8_dot_product_attention"},
     {"use_precision_aware_optimizer", "use_precision_aware_optimizer"},
     {"gradient_accumulation_fusion", "gradient_accumulation_fusion"},
+    {"use_fused_weighted_squared_relu", "use_fused_weighted_squared_relu"},
     {"use_transformer_engine_op_fuser", "use_transformer_engine_op_fuser"},
     {"comm_overlap.overlap_moe_expert_parallel_comm", "overlap_moe_expert_parallel_comm"},
     {"comm_overlap.delay_wgrad_compute", "delay_wgrad_compute"},
@@ -57,7 +58,8 @@ std::string layout_letters(std::string text) {
 }
 
 bool trains_prediction_modules(const Row& row) {
-  return fact(row, "mtp_num_layers") == "1" && !contains(row.id, "woMTP");
+  const std::string modules = fact(row, "mtp_num_layers");
+  return !modules.empty() && modules != "0" && !contains(row.id, "woMTP");
 }
 
 // DeepSeek's 16 chunks: 25.09 sets them in code (src/megatron/bridge/recipes/deepseek/
@@ -180,6 +182,7 @@ void complete_fields(Row& row) {
     row.recompute.kind = "none";
   }
   if (row.model.experts) row.model.experts->etp = 1;
+  row.etp = 1;
 }
 
 std::vector<Override> completed_settings(const Row& row) {
@@ -224,7 +227,7 @@ std::vector<Override> completed_settings(const Row& row) {
   if (!overlaps) set.emplace_back("ddp_bucket_size", "0");
   if (narrows_output_layer(row)) set.emplace_back("fp8_output_proj", "on");
   if (expands_segments(row)) set.emplace_back("expandable_segments", "on");
-  if (row.model.experts) add_dispatcher(row, set);
+  if (row.model.experts || is_set(row, "moe_token_dispatcher_type")) add_dispatcher(row, set);
   if (const std::string layers = fact(row, "cpu_offloading_num_layers"); !layers.empty()) {
     set.emplace_back("cpu_offloading_num_layers", layers);
   }
@@ -237,7 +240,10 @@ std::vector<Override> completed_settings(const Row& row) {
   }
   // apply_moe_token_drop: a capacity factor of 1, and padded to it.
   if (contains(row.id, "tokendrop")) set.emplace_back("moe_pad_expert_input_to_capacity", "on");
-  if (trains_prediction_modules(row)) set.emplace_back("mtp_num_layers", "1");
+  if (trains_prediction_modules(row)) {
+    set.emplace_back("mtp_num_layers", fact(row, "mtp_num_layers"));
+    if (is_on(row, "mtp_use_repeated_layer")) set.emplace_back("mtp_use_repeated_layer", "on");
+  }
   if (const std::string layout = pipeline_layout(row); !layout.empty()) {
     set.emplace_back("pipeline_model_parallel_layout", layout);
   }
@@ -253,7 +259,9 @@ std::string family_of(const Row& row, const Problem& problem) {
   const std::string recipe = fact(row, "fp8_recipe");
   const std::string precision = recipe == "fp8_mx" ? "mxfp8" : recipe == "fp8_cs" ? "fp8" : recipe;
   return fmt::format("nvidia-{}-{}-{}", generation, precision,
-                     problem.model.moe ? "experts" : "dense");
+                     problem.model.state_space ? "hybrid"
+                     : problem.model.moe       ? "experts"
+                                               : "dense");
 }
 
 }  // namespace zeroplan::accuracy

@@ -1,7 +1,10 @@
 // How was Megatron-Core set? Front door: megatron_settings.
+#include <algorithm>
 #include <array>
 #include <utility>
 
+#include "presets/megatron_hybrid.hpp"
+#include "presets/pipeline_layout.hpp"
 #include "tests/accuracy/completed.hpp"
 #include "tests/accuracy/problem_of_row.hpp"
 #include "tests/accuracy/settings.hpp"
@@ -103,6 +106,15 @@ void add_launch_arguments(const Row& row, Settings& set) {
        row.has_argument("account-for-embedding-in-pipeline-split"));
   flag("account_for_loss_in_pipeline_split",
        row.has_argument("account-for-loss-in-pipeline-split"));
+  flag("use_fused_weighted_squared_relu", row.has_argument("use-fused-weighted-squared-relu"));
+  if (row.has_argument("hybrid-layer-pattern")) {
+    const std::string pattern = row.argument("hybrid-layer-pattern", "");
+    const PipelineLayout said{layers_of_chunks(pattern), std::ranges::count(pattern, mtp_border)};
+    set.emplace_back("mtp_num_layers", std::to_string(said.mtp_modules));
+    if (said.layers.size() > 1) {
+      set.emplace_back("pipeline_model_parallel_layout", pipeline_layout_text(said));
+    }
+  }
   if (row.has_argument("fp8-param-gather")) flag("fp8_param_gather", true);
   if (sets_workspace(row)) set.emplace_back("cublas_workspace_kib", "32768");
   for (const auto& [argument, key] : copied) {

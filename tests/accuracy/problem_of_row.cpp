@@ -108,7 +108,11 @@ std::int64_t hybrid_width(const Row& row) {
   const std::int64_t dp = required(row.dp);
   const std::int64_t cp = required(row.cp);
   if (row.sharding.degree && *row.sharding.degree < dp * cp) return *row.sharding.degree / cp;
-  const std::int64_t copies = row.argument("num-distributed-optimizer-instances", 1);
+  constexpr const char* completed = "ddp.num_distributed_optimizer_instances";
+  const auto said = row.completed.find(completed);
+  const std::int64_t copies = said != row.completed.end()
+                                  ? std::stoll(said->second)
+                                  : row.argument("num-distributed-optimizer-instances", 1);
   return copies > 1 ? dp / copies : 0;
 }
 

@@ -46,7 +46,9 @@ std::string band_family(const Problem& p) {
   return fmt::format("{}{}, {}, {} bits, {}", *code_of(p).name,
                      code_of(p).local_layers(p) ? " with its own layers" : "",
                      p.cluster.gpu.architecture, product_bits(p.training.precision),
-                     p.model.moe ? "experts" : "dense");
+                     p.model.state_space ? "hybrid"
+                     : p.model.moe       ? "experts"
+                                         : "dense");
 }
 
 std::vector<Coverage> coverage(const std::vector<HeldOut>& steps) {

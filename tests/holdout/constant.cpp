@@ -71,10 +71,23 @@ constexpr std::array blackwell_constants{
              1e-6},
 };
 
+constexpr std::array hopper_scan{
+    Constant{"h.scan",
+             [](TimeConstants& c) -> double& { return c.generations[hopper].memory.scan; }, 0.8},
+};
+
+constexpr std::array blackwell_scan{
+    Constant{"b.scan",
+             [](TimeConstants& c) -> double& { return c.generations[blackwell].memory.scan; },
+             0.67},
+};
+
 constexpr std::array all{
     Study{"Ampere", ampere, ampere_constants},
     Study{"Hopper", hopper, hopper_constants},
     Study{"Blackwell", blackwell, blackwell_constants},
+    Study{"Hopper's state spaces", hopper, hopper_scan, true},
+    Study{"Blackwell's state spaces", blackwell, blackwell_scan, true},
 };
 
 }  // namespace

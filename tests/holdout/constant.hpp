@@ -19,6 +19,7 @@ struct Study {
   std::string_view name;
   std::size_t generation;  // index in TimeConstants::generations
   std::span<const Constant> constants;
+  bool scans = false;  // of models with state spaces alone, which no other study is fitted on
 };
 
 std::span<const Study> studies();

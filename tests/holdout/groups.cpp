@@ -8,7 +8,8 @@ namespace zeroplan::holdout {
 bool is_of(const Study& study, const Sample& sample) {
   const TimeConstants constants;
   const std::string_view name = constants.generations[study.generation].name;
-  return generation_of(sample.problem.cluster.gpu).name == name;
+  return generation_of(sample.problem.cluster.gpu).name == name &&
+         sample.problem.model.state_space.has_value() == study.scans;
 }
 
 Groups groups_of(const Study& study, const std::vector<Sample>& samples) {
