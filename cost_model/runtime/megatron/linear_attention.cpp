@@ -6,6 +6,7 @@
 // keeps is what PyTorch 2.15's partitioner chooses of it (validator/pytorch/kept_by_compiler.py).
 #include "cost_model/kernel/delta_rule.hpp"
 #include "cost_model/runtime/delta_chunks.hpp"
+#include "cost_model/runtime/megatron/head_exchange.hpp"
 #include "cost_model/runtime/megatron/layer.hpp"
 
 namespace zeroplan {
@@ -39,21 +40,6 @@ struct RuleSizes {
   bool exchanges() const { return s.problem.layout.cp > 1; }
   bool turns_samples() const { return s.problem.layout.micro_batch > 1; }
 };
-
-// A copy that takes another tensor's place, as large.
-Tensor copied(BlockWriter& w, std::string_view name, Tensor from, Bytes bytes) {
-  const Tensor copy = w.temporary(name, bytes);
-  w.free(from);
-  return copy;
-}
-
-// Sent and received by the ranks that divide the sequence. `from` is freed.
-Tensor exchanged(BlockWriter& w, Tensor from, Bytes bytes) {
-  const Tensor received = w.temporary("heads of other ranks", bytes);
-  w.call("cp", Collective::all_to_all, bytes);
-  w.free(from);
-  return received;
-}
 
 // Queries, keys, values, gate and both rates, of all tokens.
 void write_projection(BlockWriter& w, const RuleSizes& z, DeltaRuleTensors& t) {

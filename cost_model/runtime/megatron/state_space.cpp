@@ -5,6 +5,7 @@
 #include <array>
 #include <ranges>
 
+#include "cost_model/runtime/megatron/head_exchange.hpp"
 #include "cost_model/runtime/megatron/layer.hpp"
 #include "cost_model/runtime/state_scan.hpp"
 
@@ -47,21 +48,6 @@ struct MixerSizes {
     return Bytes{scan.element * m.mixed() * (m.convolution + 1)};
   }
 };
-
-// A copy that takes another tensor's place.
-Tensor copied(BlockWriter& w, std::string_view name, Tensor from, Bytes bytes) {
-  const Tensor copy = w.temporary(name, bytes);
-  w.free(from);
-  return copy;
-}
-
-// Sent and received by the ranks that divide the sequence. `from` is freed.
-Tensor exchanged(BlockWriter& w, Tensor from, Bytes bytes) {
-  const Tensor received = w.temporary("heads of other ranks", bytes);
-  w.call("cp", Collective::all_to_all, bytes);
-  w.free(from);
-  return received;
-}
 
 // What the scan reads, in the order of tokens.
 Tensor write_projection(BlockWriter& w, const MegatronShape& s, const MixerSizes& z) {

@@ -5,10 +5,14 @@
 #include "cost_model/question/runtime_code.hpp"
 #include "cost_model/rank/recomputed.hpp"
 #include "cost_model/states/model_states.hpp"
+#include "tests/blocks.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
 using namespace zeroplan;
+using tests::layer_block;
+using tests::sent;
+using tests::sizes;
 
 namespace {
 
@@ -28,19 +32,6 @@ Problem hybrid(std::string_view model, Ranks ranks) {
   return p;
 }
 
-Block layer(const Problem& p, LayerKind kind) {
-  return code_of(p).block(p, weight_inventory(p.model), BlockKind::layer, kind, 0);
-}
-
-// Of all tensors of a name.
-std::vector<std::int64_t> sizes(const Block& block, std::string_view name) {
-  std::vector<std::int64_t> list;
-  for (const TensorSpec& t : block.tensors) {
-    if (t.name == name) list.push_back(t.bytes.count());
-  }
-  return list;
-}
-
 std::int64_t bytes_of(const Block& block, std::string_view name) {
   const std::vector<std::int64_t> all = sizes(block, name);
   CAPTURE(name);
@@ -48,25 +39,11 @@ std::int64_t bytes_of(const Block& block, std::string_view name) {
   return all.front();
 }
 
-// Payloads of what a pass sends to a group.
-std::vector<std::int64_t> sent(const Block& block,
-                               const std::vector<Event>& pass,
-                               std::string_view group,
-                               Collective what) {
-  std::vector<std::int64_t> list;
-  for (const Event& e : pass) {
-    if (!e.calls()) continue;
-    const Call& call = block.calls[static_cast<std::size_t>(e.index)];
-    if (call.group == group && call.collective == what) list.push_back(call.payload.count());
-  }
-  return list;
-}
-
 }  // namespace
 
 // 16 heads of queries and keys and 32 of values, 128 values each: 8,192 are convolved.
 TEST_CASE("Megatron projects all that linear attention reads at once, and keeps it whole") {
-  const Block block = layer(hybrid("qwen3.5-9b", {}), LayerKind::linear_dense);
+  const Block block = layer_block(hybrid("qwen3.5-9b", {}), LayerKind::linear_dense);
   const std::int64_t mixed = 2 * tokens * 8'192, values = 2 * tokens * 4'096;
   CHECK(bytes_of(block, "queries, keys, values, gate and rates") ==
         mixed + values + 2 * tokens * 64);
@@ -84,7 +61,7 @@ TEST_CASE("Megatron projects all that linear attention reads at once, and keeps 
   // Samples stand side by side in the residual, one after the other where the rule runs.
   CHECK(sizes(block, "gated output by sample").size() == 1);
   CHECK(sizes(block, "output gradient by sample").size() == 1);
-  const Block alone = layer(hybrid("qwen3.5-9b", {.samples = 1}), LayerKind::linear_dense);
+  const Block alone = layer_block(hybrid("qwen3.5-9b", {.samples = 1}), LayerKind::linear_dense);
   CHECK(sizes(alone, "gated output by sample").empty());
   CHECK(sizes(alone, "output gradient by sample").empty());
   CHECK(bytes_of(alone, "gated output") == values);
@@ -92,7 +69,7 @@ TEST_CASE("Megatron projects all that linear attention reads at once, and keeps 
 
 TEST_CASE("tensor parallelism divides the heads of linear attention") {
   const Problem p = hybrid("qwen3.5-9b", {.tp = 4});
-  const Block block = layer(p, LayerKind::linear_dense);
+  const Block block = layer_block(p, LayerKind::linear_dense);
   CHECK(bytes_of(block, "queries, keys, values, gate and rates") == 2 * tokens * (12'288 + 64) / 4);
   CHECK(bytes_of(block, "norm statistics of heads") == tokens * 32);
   // Of 32 chunks and 8 heads, in either pass.
@@ -116,7 +93,8 @@ TEST_CASE("tensor parallelism divides the heads of linear attention") {
 
 // core/ssm/gated_delta_net/common.py a2a_cp_to_hp, a2a_hp_to_cp.
 TEST_CASE("context parallelism exchanges tokens for heads around linear attention, and back") {
-  const Block block = layer(hybrid("qwen3.5-9b", {.cp = 2, .samples = 1}), LayerKind::linear_dense);
+  const Block block =
+      layer_block(hybrid("qwen3.5-9b", {.cp = 2, .samples = 1}), LayerKind::linear_dense);
   const std::int64_t projected = 2 * tokens * (12'288 + 64), values = 2 * tokens * 4'096;
   const std::vector there_and_back{projected, values}, back{values, projected};
   CHECK(sent(block, block.forward, "cp", Collective::all_to_all) == there_and_back);
@@ -135,13 +113,13 @@ TEST_CASE("context parallelism exchanges tokens for heads around linear attentio
 // core/transformer/attention.py _apply_output_gate: of 16 heads of 256, in 4 groups.
 TEST_CASE("a gate is copied out of what holds several groups of heads, and else keeps all of it") {
   const std::int64_t queries = 2 * tokens * 4'096, keys = 2 * tokens * 1'024;
-  const Block groups = layer(hybrid("qwen3.5-9b", {}), LayerKind::dense);
+  const Block groups = layer_block(hybrid("qwen3.5-9b", {}), LayerKind::dense);
   CHECK(bytes_of(groups, "output gate") == queries);
   CHECK(bytes_of(groups, "mixed qkv") == 2 * queries + 2 * keys);
   CHECK(bytes_of(groups, "mixed qkv gradient") == 2 * queries + 2 * keys);
   CHECK(bytes_of(groups, "output gate gradient") == queries);
   CHECK(bytes_of(groups, "projection input") == queries);
-  const Block one = layer(hybrid("qwen3.5-9b", {.tp = 4}), LayerKind::dense);
+  const Block one = layer_block(hybrid("qwen3.5-9b", {.tp = 4}), LayerKind::dense);
   CHECK(sizes(one, "output gate").empty());
   CHECK(bytes_of(one, "mixed qkv") == (2 * queries + 2 * keys) / 4);
   const auto kept = [](const Block& block) {
@@ -155,7 +133,7 @@ TEST_CASE("a gate is copied out of what holds several groups of heads, and else 
 // core/transformer/attention.py get_query_key_value_tensors.
 TEST_CASE("ranks that share a key-value head gather what each has projected") {
   const std::int64_t whole = 2 * tokens * (2 * 4'096 + 2 * 1'024);
-  const Block block = layer(hybrid("qwen3.5-9b", {.tp = 8}), LayerKind::dense);
+  const Block block = layer_block(hybrid("qwen3.5-9b", {.tp = 8}), LayerKind::dense);
   const std::int64_t hidden = 2 * tokens * 4'096;
   CHECK(sent(block, block.forward, "tp", Collective::all_gather) ==
         std::vector{hidden, whole, hidden});
@@ -169,7 +147,7 @@ TEST_CASE("ranks that share a key-value head gather what each has projected") {
   const std::vector<std::int64_t> reduced =
       sent(block, block.backward, "tp", Collective::reduce_scatter);
   CHECK(std::ranges::count(reduced, whole) == 1);
-  const Block enough = layer(hybrid("qwen3.5-9b", {.tp = 4}), LayerKind::dense);
+  const Block enough = layer_block(hybrid("qwen3.5-9b", {.tp = 4}), LayerKind::dense);
   CHECK(sizes(enough, "mixed qkv by rank").empty());
 }
 
@@ -178,7 +156,7 @@ TEST_CASE("the gate of shared experts keeps what it weighs, unless these run aga
   Problem p = hybrid("qwen3.5-35b-a3b", {});
   p.layout.ep = 1;
   const std::int64_t hidden = 2 * tokens * 2'048;
-  const Block block = layer(p, LayerKind::moe);
+  const Block block = layer_block(p, LayerKind::moe);
   const auto output = std::ranges::find(block.tensors, "shared expert output", &TensorSpec::name);
   REQUIRE(output != block.tensors.end());
   CHECK(output->category == Category::activations);
@@ -186,7 +164,7 @@ TEST_CASE("the gate of shared experts keeps what it weighs, unless these run aga
   CHECK(bytes_of(block, "gate of shared experts") == 2 * tokens);
   CHECK(bytes_of(block, "gated shared expert output") == hidden);
   p.model.moe->shared_expert_gate = false;
-  const Block plain = layer(p, LayerKind::moe);
+  const Block plain = layer_block(p, LayerKind::moe);
   CHECK(sizes(plain, "gate of shared experts").empty());
   CHECK(std::ranges::find(plain.tensors, "shared expert output", &TensorSpec::name)->category ==
         Category::temporaries);
@@ -227,7 +205,7 @@ TEST_CASE("gdn_norm_out runs the norm and the gate of linear attention again, an
 TEST_CASE("quantized, linear attention's last projection keeps a narrower copy of its input") {
   Problem p = hybrid("qwen3.5-9b", {});
   p.training.precision = Precision::fp8;
-  const Block block = layer(p, LayerKind::linear_dense);
+  const Block block = layer_block(p, LayerKind::linear_dense);
   const std::int64_t values = tokens * 4'096;
   CHECK(bytes_of(block, "gated output") == 2 * values);
   CHECK(bytes_of(block, "projection input") < 2 * 2 * values);

@@ -1,6 +1,8 @@
 // Multi-token prediction against sums worked by hand.
 #include "cost_model/runtime/megatron/mtp.hpp"
 
+#include <algorithm>
+
 #include "cost_model/remember/evaluator.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
@@ -71,4 +73,29 @@ TEST_CASE("the module's layer is of the model's last kind") {
   // Dense layers, experts, the module's three blocks and the head.
   REQUIRE(runs.size() == 1 + 2 + 3 + 1);
   REQUIRE(runs[4].block == runs[2].block);
+}
+
+TEST_CASE("a module that runs again is held once, and keeps as much each time") {
+  Problem p = with_modules("llama3-8b", 3, {});
+  const std::int64_t all = kept(p), held = parameters(p);
+  p.runtime.megatron.mtp_use_repeated_layer = true;
+  CHECK(kept(p) == all);
+  CHECK(parameters(p) == parameters(with_modules("llama3-8b", 1, {})));
+  CHECK(parameters(p) < held);
+}
+
+// Attention and experts, each a block of its own between the module's input and its head.
+TEST_CASE("a module's layers are of the kinds that the model says") {
+  const auto runs = [](std::int64_t modules) {
+    const Problem p = with_modules("nemotron-3.5-lightning-30b-a3b", modules, {});
+    return Evaluator(p).stage_program(p, stages(p).back()).chunks.back().runs.size();
+  };
+  CHECK(runs(1) - runs(0) == 4);
+  Problem cut = with_modules("nemotron-3.5-lightning-30b-a3b", 1, {});
+  cut.model.layers = 1;  // a state space alone
+  cut.model.layer_kinds.resize(1);
+  const std::vector<Weight> module = mtp_module_weights(cut.model);
+  CHECK(std::ranges::count(module, "q_proj", &Weight::name) == 1);
+  CHECK(std::ranges::count(module, "router", &Weight::name) == 1);
+  CHECK(Evaluator(cut).stage_program(cut, stages(cut).back()).chunks.back().runs.size() == 7);
 }

@@ -5,10 +5,14 @@
 #include "cost_model/program/fold.hpp"
 #include "cost_model/question/runtime_code.hpp"
 #include "cost_model/states/model_states.hpp"
+#include "tests/blocks.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
 
 using namespace zeroplan;
+using tests::layer_block;
+using tests::sent;
+using tests::sizes;
 
 namespace {
 
@@ -29,33 +33,8 @@ Problem nano(Ranks ranks) {
   return p;
 }
 
-Block layer(const Problem& p, LayerKind kind) {
-  return code_of(p).block(p, weight_inventory(p.model), BlockKind::layer, kind, 0);
-}
-
 std::int64_t kept(const Problem& p, LayerKind kind) {
-  return folded(layer(p, kind))->forward.left.allocated().count();
-}
-
-std::vector<std::int64_t> sizes(const Block& block, std::string_view name) {
-  std::vector<std::int64_t> list;
-  for (const TensorSpec& t : block.tensors) {
-    if (t.name == name) list.push_back(t.bytes.count());
-  }
-  return list;
-}
-
-std::vector<std::int64_t> sent(const Block& block,
-                               const std::vector<Event>& pass,
-                               std::string_view group,
-                               Collective what) {
-  std::vector<std::int64_t> list;
-  for (const Event& e : pass) {
-    if (!e.calls()) continue;
-    const Call& call = block.calls[static_cast<std::size_t>(e.index)];
-    if (call.group == group && call.collective == what) list.push_back(call.payload.count());
-  }
-  return list;
+  return folded(layer_block(p, kind))->forward.left.allocated().count();
 }
 
 }  // namespace
@@ -70,7 +49,7 @@ TEST_CASE("a state space of Megatron's keeps what its scan reads, gives, and the
   // Samples stand one after the other where the scan runs: copies take the places of what they
   // copy.
   CHECK(kept(nano({.samples = 4}), LayerKind::linear) == tokens * whole);
-  const Block turned = layer(nano({.samples = 2}), LayerKind::linear);
+  const Block turned = layer_block(nano({.samples = 2}), LayerKind::linear);
   for (const char* copy : {"projected, by sample", "projected gradient by token"}) {
     CHECK(sizes(turned, copy) == std::vector{2 * tokens * projected});
   }
@@ -79,14 +58,14 @@ TEST_CASE("a state space of Megatron's keeps what its scan reads, gives, and the
   }
   // The gate inside the scan, and the parts of a norm's weight gradient: 132 multiprocessors work
   // on 8 groups, two programs each.
-  const Block block = layer(nano({}), LayerKind::linear);
+  const Block block = layer_block(nano({}), LayerKind::linear);
   CHECK(sizes(block, "gradient before the gate") == std::vector{2 * tokens * features});
   CHECK(sizes(block, "norm weight gradient in parts") == std::vector<std::int64_t>{540'672});
 }
 
 TEST_CASE("tensor parallelism divides all of a state space but its residual") {
   const Problem p = nano({.tp = 4});
-  const Block block = layer(p, LayerKind::linear);
+  const Block block = layer_block(p, LayerKind::linear);
   CHECK(sizes(block, "gate, features and time steps") == std::vector{2 * tokens * 10'304 / 4});
   CHECK(sizes(block, "norm statistics of the output") == std::vector{4 * tokens * 2});
   const std::vector<std::int64_t> whole{2 * tokens * 2'688};
@@ -107,7 +86,7 @@ TEST_CASE("tensor parallelism divides all of a state space but its residual") {
 
 // core/ssm/mamba_context_parallel.py: gate, features, what is written and read, time steps.
 TEST_CASE("context parallelism exchanges a state space's tokens for heads part by part") {
-  const Block block = layer(nano({.cp = 2}), LayerKind::linear);
+  const Block block = layer_block(nano({.cp = 2}), LayerKind::linear);
   const std::int64_t features = 2 * tokens * 4'096, group = 2 * tokens * 1'024;
   const std::int64_t steps = 2 * tokens * 64;
   const std::vector forward{features, features, group, group, steps, features};
@@ -116,7 +95,7 @@ TEST_CASE("context parallelism exchanges a state space's tokens for heads part b
   CHECK(sent(block, block.backward, "cp", Collective::all_to_all) == backward);
   CHECK(sizes(block, "filters of this rank") == std::vector<std::int64_t>{2 * 3'072 * 5});
   // Of 8 groups on 16 ranks each has one, and half of its heads.
-  const Block shared = layer(nano({.cp = 16}), LayerKind::linear);
+  const Block shared = layer_block(nano({.cp = 16}), LayerKind::linear);
   CHECK(sizes(shared, "gradient of what is read") ==
         std::vector<std::int64_t>{4 * 16 * tokens * 128});
   CHECK(sizes(shared, "filters of this rank") == std::vector<std::int64_t>{2 * (256 + 256) * 5});
@@ -142,7 +121,7 @@ TEST_CASE("experts of latents are sent latents") {
   p.runtime.megatron.moe_token_dispatcher_type = TokenDispatcher::alltoall;
   const std::int64_t before = kept(p, LayerKind::experts);
   p.model.moe->latent_size = 1'024;
-  const Block block = layer(p, LayerKind::experts);
+  const Block block = layer_block(p, LayerKind::experts);
   const std::vector there_and_back(2, 2 * tokens * 6 * 1'024);
   CHECK(sent(block, block.forward, "ep", Collective::all_to_all) == there_and_back);
   CHECK(sent(block, block.backward, "ep", Collective::all_to_all) == there_and_back);
