@@ -106,11 +106,14 @@ struct MegatronShape : LayerShape {
     return problem.runtime.kind == Runtime::megatron &&
            handed_by_linears(settings()) == HandedGradient::tensor;
   }
-  /// The norm's output before experts: the router reads it in 16 bits.
+  /// The norm's output before experts: the router reads it in 16 bits, the shared experts and the
+  /// projection to latents as their products do.
   Bytes router_input() const {
-    const bool copied = is_quantized(problem.training.precision) && !saves_original_inputs() &&
-                        problem.model.moe->shared_intermediate_size > 0;
-    return residual() + (copied ? linear_input(residual()) : Bytes{});
+    const MoeSpec& moe = *problem.model.moe;
+    const bool quantized = is_quantized(problem.training.precision);
+    const bool shared = quantized && !saves_original_inputs() && moe.shared_intermediate_size > 0;
+    const bool latent = quantized && moe.latent_size > 0;
+    return residual() + (shared + latent) * linear_input(residual());
   }
 };
 
