@@ -59,6 +59,7 @@ TEST_CASE("a state space of Megatron's keeps what its scan reads, gives, and the
   // The gate inside the scan, and the parts of a norm's weight gradient: 132 multiprocessors work
   // on 8 groups, two programs each.
   const Block block = layer_block(nano({}), LayerKind::linear);
+  CHECK(sizes(block, "gradient of what is written") == std::vector{4 * 8 * 128 * tokens});
   CHECK(sizes(block, "gradient before the gate") == std::vector{2 * tokens * features});
   CHECK(sizes(block, "norm weight gradient in parts") == std::vector<std::int64_t>{540'672});
 }
