@@ -44,16 +44,16 @@ StateSpaceSpec read_state_space(const JsonObject& c, const ModelSpec& model) {
 
 }  // namespace
 
-std::vector<std::int64_t> layers_of_chunks(std::string_view pattern) {
-  std::vector<std::int64_t> chunks{0};
+PipelineLayout layout_of_pattern(std::string_view pattern) {
+  PipelineLayout layout{{0}, std::ranges::count(pattern, mtp_border)};
   for (const char letter : pattern.substr(0, pattern.find(mtp_border))) {
-    letter == chunk_border ? chunks.push_back(0) : void(++chunks.back());
+    letter == chunk_border ? layout.layers.push_back(0) : void(++layout.layers.back());
   }
-  return chunks;
+  return layout;
 }
 
 std::int64_t layers_of_pattern(std::string_view pattern) {
-  const std::vector<std::int64_t> chunks = layers_of_chunks(pattern);
+  const std::vector<std::int64_t> chunks = layout_of_pattern(pattern).layers;
   return std::reduce(chunks.begin(), chunks.end());
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_model/question/megatron_settings.hpp"
 #include "cost_model/question/model.hpp"
 #include "presets/hf_import.hpp"
 
@@ -17,8 +18,9 @@ namespace zeroplan {
 inline constexpr char chunk_border = '|';
 inline constexpr char mtp_border = '/';
 
-/// How many layers each chunk of the pattern has, in model order: one entry where none is said.
-std::vector<std::int64_t> layers_of_chunks(std::string_view pattern);
+/// How many layers each chunk of the pattern has, in model order: one entry where none is said; and
+/// the modules behind them.
+PipelineLayout layout_of_pattern(std::string_view pattern);
 
 /// Whether the model's layers are one half each, as those that a pattern says.
 inline bool is_of_halves(const ModelSpec& model) {

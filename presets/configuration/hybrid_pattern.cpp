@@ -1,5 +1,5 @@
-// How does Megatron-LM's pattern of a hybrid model say a pipeline? Front doors: say_by_pattern,
-// layout_of_pattern.
+// How does Megatron-LM's pattern of a hybrid model say a pipeline? Front door:
+// say_by_pattern.
 #include "presets/configuration/hybrid_pattern.hpp"
 
 #include <algorithm>
@@ -39,12 +39,6 @@ void say_by_pattern(std::vector<Entry>& out, const Problem& problem) {
   std::erase_if(out, [](const Entry& entry) {
     return std::ranges::find(refused_beside, entry.key) != refused_beside.end();
   });
-}
-
-std::optional<PipelineLayout> layout_of_pattern(const Entries& entries) {
-  const auto pattern = entries.text(pattern_argument);
-  if (!pattern) return std::nullopt;
-  return PipelineLayout{layers_of_chunks(*pattern), std::ranges::count(*pattern, mtp_border)};
 }
 
 }  // namespace zeroplan

@@ -2,8 +2,6 @@
 // Private to presets: what Megatron-LM's pattern of a hybrid model says beside its layers.
 // Source: Megatron-LM @d98e8a64dd training/arguments.py validate_args.
 
-#include <optional>
-
 #include "cost_model/question/problem.hpp"
 #include "presets/configuration/entries.hpp"
 
@@ -15,8 +13,5 @@ inline constexpr const char* pattern_argument = "hybrid-layer-pattern";
 /// that predict further tokens into the pattern, and takes away what else says them, which
 /// Megatron-LM refuses beside it.
 void say_by_pattern(std::vector<Entry>& out, const Problem& problem);
-
-/// The chunks and the modules that the pattern says; none without a pattern.
-std::optional<PipelineLayout> layout_of_pattern(const Entries& entries);
 
 }  // namespace zeroplan

@@ -10,6 +10,7 @@
 #include "presets/configuration/mapping.hpp"
 #include "presets/configuration/megatron_model.hpp"
 #include "presets/configuration/megatron_settings.hpp"
+#include "presets/megatron_hybrid.hpp"
 #include "presets/pipeline_layout.hpp"
 
 namespace zeroplan {
@@ -64,8 +65,10 @@ std::string_view read_stage(Entries& entries) {
 // Chunks of a pipeline rank, which may be said by a layout of all, or by the layers of one
 // (training/arguments.py validate_args): of an even split alone, where embedding and loss may count
 // as a layer each.
-std::int64_t read_chunks(Entries& entries, std::int64_t pp) {
-  if (const auto pattern = layout_of_pattern(entries); pattern && pattern->layers.size() > 1) {
+std::int64_t read_chunks(Entries& entries,
+                         std::int64_t pp,
+                         const std::optional<PipelineLayout>& pattern) {
+  if (pattern && pattern->layers.size() > 1) {
     const std::int64_t all = std::ssize(pattern->layers);
     if (all % pp != 0) {
       entries.fail(fmt::format("{}: {} chunks are no multiple of {} pipeline stages",
@@ -101,12 +104,14 @@ std::int64_t read_chunks(Entries& entries, std::int64_t pp) {
 
 // What a pattern says beside the layers: a split of its own where chunks are not alike, and modules
 // that predict further tokens.
-void read_pattern(const Entries& entries, std::int64_t pp, Meaning& meaning) {
-  const auto said = layout_of_pattern(entries);
-  if (!said) return;
-  if (said->mtp_modules > 0 && !entries.has("mtp-num-layers"))
-    meaning.set("mtp_num_layers", std::to_string(said->mtp_modules));
-  const std::vector<std::int64_t>& layers = said->layers;
+void read_pattern(const PipelineLayout& said,
+                  const Entries& entries,
+                  std::int64_t pp,
+                  Meaning& meaning) {
+  if (said.mtp_modules > 0 && !entries.has("mtp-num-layers")) {
+    meaning.set("mtp_num_layers", std::to_string(said.mtp_modules));
+  }
+  const std::vector<std::int64_t>& layers = said.layers;
   if (std::ranges::count(layers, layers.front()) == std::ssize(layers)) return;
   // The first and the last stage alone may differ by settings of their own.
   const std::span<const std::int64_t> between(layers.begin() + 1, layers.end() - 1);
@@ -117,7 +122,7 @@ void read_pattern(const Entries& entries, std::int64_t pp, Meaning& meaning) {
     meaning.set("decoder_last_pipeline_num_layers", std::to_string(layers.back()));
     return;
   }
-  meaning.set("pipeline_model_parallel_layout", pipeline_layout_text(*said));
+  meaning.set("pipeline_model_parallel_layout", pipeline_layout_text(said));
 }
 
 // The copies of the states are said, not the ranks of each: these need the number of GPUs.
@@ -222,7 +227,8 @@ ImportedConfiguration from_megatron(Entries entries) {
     }
   }
   Meaning meaning(Runtime::megatron);
-  const auto pattern = layout_of_pattern(entries);
+  std::optional<PipelineLayout> pattern;
+  if (const auto text = entries.text(pattern_argument)) pattern = layout_of_pattern(*text);
   const std::optional<std::int64_t> layers =
       pattern ? std::reduce(pattern->layers.begin(), pattern->layers.end())
               : whole(entries.text("num-layers"));
@@ -241,9 +247,9 @@ ImportedConfiguration from_megatron(Entries entries) {
   meaning.say_if("--global-batch", batch);
   if (!batch) meaning.say("--gradient-accumulation", 1);
   meaning.say_if("--seq", entries.take_count("seq-length"));
-  const std::int64_t chunks = read_chunks(entries, said.pp);
+  const std::int64_t chunks = read_chunks(entries, said.pp, pattern);
   meaning.say("--vpp", chunks);
-  read_pattern(entries, said.pp, meaning);
+  if (pattern) read_pattern(*pattern, entries, said.pp, meaning);
   meaning.say("--schedule", chunks == 1 ? "1f1b" : "interleaved");
   // With one rank of tp Megatron-LM switches sequence parallelism off again (training/arguments.py
   // validate_args).

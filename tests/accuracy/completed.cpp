@@ -181,7 +181,6 @@ void complete_fields(Row& row) {
   if (row.recompute.kind == "selective" && row.recompute.modules.empty()) {
     row.recompute.kind = "none";
   }
-  if (row.model.experts) row.model.experts->etp = 1;
   row.etp = 1;
 }
 

@@ -1,5 +1,4 @@
 // How was Megatron-Core set? Front door: megatron_settings.
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -108,8 +107,7 @@ void add_launch_arguments(const Row& row, Settings& set) {
        row.has_argument("account-for-loss-in-pipeline-split"));
   flag("use_fused_weighted_squared_relu", row.has_argument("use-fused-weighted-squared-relu"));
   if (row.has_argument("hybrid-layer-pattern")) {
-    const std::string pattern = row.argument("hybrid-layer-pattern", "");
-    const PipelineLayout said{layers_of_chunks(pattern), std::ranges::count(pattern, mtp_border)};
+    const PipelineLayout said = layout_of_pattern(row.argument("hybrid-layer-pattern", ""));
     set.emplace_back("mtp_num_layers", std::to_string(said.mtp_modules));
     if (said.layers.size() > 1) {
       set.emplace_back("pipeline_model_parallel_layout", pipeline_layout_text(said));

@@ -63,8 +63,8 @@ TEST_CASE("a pattern says each layer, chunk and module") {
   CHECK(model.state_space ==
         StateSpaceSpec{
             .heads = 4, .head_dim = 5, .groups = 2, .state = 3, .convolution = 4, .chunk = 128});
-  CHECK(layers_of_chunks("M*|-E|") == std::vector<std::int64_t>{2, 2, 0});
-  CHECK(layers_of_chunks("M*-E/*E/*E") == std::vector<std::int64_t>{4});
+  CHECK(layout_of_pattern("M*|-E|").layers == std::vector<std::int64_t>{2, 2, 0});
+  CHECK(layout_of_pattern("M*-E/*E/*E").layers == std::vector<std::int64_t>{4});
   CHECK(layers_of_pattern("M*|-E/*E") == 4);
 
   const ModelSpec predicts = with("hybrid_layer_pattern", "M*-E/*E/*E");

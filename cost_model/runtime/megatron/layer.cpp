@@ -1,6 +1,8 @@
 // What does one Megatron layer allocate and free? Front door: megatron_layer.
 #include "cost_model/runtime/megatron/layer.hpp"
 
+#include <optional>
+
 #include "cost_model/kernel/kernel_habits.hpp"
 
 namespace zeroplan {
@@ -111,62 +113,25 @@ void restore(BlockWriter& w, const MegatronShape& s, LayerKind kind, LayerTensor
   }
 }
 
-// The gradient of the layer's input.
-Tensor allocate_input_gradient(BlockWriter& w, const MegatronShape& s, Tensor input_gradient) {
-  if (input_gradient != Block::input_grad) {
-    return w.temporary("layer input gradient", s.residual());
-  }
-  w.allocate(input_gradient);
-  return input_gradient;
-}
-
-// What of a half's backward pass comes before its own.
-void begin_half_backward(BlockWriter& w, const MegatronShape& s) {
+// From the gradient of what a half and its residual gave to that of what both read: `half` gives
+// its part, which passes `norm`. `sum`: a slot of the block, or none for a tensor of this name.
+template <class Half>
+Tensor write_half_backward(BlockWriter& w,
+                           const MegatronShape& s,
+                           Half half,
+                           std::optional<Module> norm,
+                           std::string_view name,
+                           Tensor sum) {
   w.run_backward(Module::residual);
   if (s.norms().after) w.run_backward(Module::post_norm);
-}
-
-// Backward pass of the MLP or the experts and of the norm before: from the gradient of the layer's
-// output to that of what they read, `sum`, which `allocate_sum` makes.
-template <class Allocate>
-Tensor write_second_backward(BlockWriter& w,
-                             const MegatronShape& s,
-                             LayerKind kind,
-                             const LayerTensors& t,
-                             Tensor output_gradient,
-                             Allocate allocate_sum) {
-  begin_half_backward(w, s);
-  const Tensor part = has_experts(kind) ? write_moe_backward(w, s, t.feed_forward)
-                                        : write_mlp_backward(w, s, t.feed_forward);
-  const Tensor sum = allocate_sum();
-  if (s.norms().pre_mlp) w.run_backward(Module::pre_mlp_norm);
-  w.free(part);
-  w.free(t.feed_forward.norm.statistics);
-  w.free(t.middle);
-  const bool routed_only = has_experts(kind) && s.problem.model.moe->shared_intermediate_size == 0;
-  routed_only ? w.free(output_gradient) : free_output_gradient(w, s, output_gradient);
-  return sum;
-}
-
-// The same of attention, or what stands where it stands.
-template <class Allocate>
-Tensor write_first_backward(BlockWriter& w,
-                            const MegatronShape& s,
-                            LayerKind kind,
-                            const LayerTensors& t,
-                            Tensor output_gradient,
-                            Allocate allocate_sum) {
-  begin_half_backward(w, s);
-  AttentionTensors attention = t.attention;
-  if (s.drops_input_norm()) {
-    attention.norm.output = write_recomputed_norm(w, s, Module::input_norm);
+  const Tensor part = half();
+  if (sum == Block::input_grad) {
+    w.allocate(sum);
+  } else {
+    sum = w.temporary(name, s.residual());
   }
-  const Tensor part = write_mixer_backward(w, s, kind, attention);
-  const Tensor sum = allocate_sum();
-  w.run_backward(Module::input_norm);
+  if (norm) w.run_backward(*norm);
   w.free(part);
-  w.free(t.attention.norm.statistics);
-  free_output_gradient(w, s, output_gradient);
   return sum;
 }
 
@@ -178,15 +143,39 @@ Tensor write_backward(BlockWriter& w,
                       const LayerTensors& t,
                       Tensor output_gradient,
                       Tensor input_gradient) {
-  const auto of_input = [&] { return allocate_input_gradient(w, s, input_gradient); };
-  const auto between = [&] { return w.temporary("attention residual gradient", s.residual()); };
+  constexpr std::string_view of_input = "layer input gradient";
   Tensor gradient = output_gradient;
-  if (has_both_halves(kind)) {
-    gradient = write_second_backward(w, s, kind, t, gradient, between);
-  } else if (has_feed_forward(kind)) {
-    gradient = write_second_backward(w, s, kind, t, gradient, of_input);
+  if (has_feed_forward(kind)) {
+    const auto half = [&] {
+      return has_experts(kind) ? write_moe_backward(w, s, t.feed_forward)
+                               : write_mlp_backward(w, s, t.feed_forward);
+    };
+    const std::optional norm{Module::pre_mlp_norm};
+    const bool first = !has_mixer(kind);
+    const Tensor sum = write_half_backward(w, s, half, s.norms().pre_mlp ? norm : std::nullopt,
+                                           first ? of_input : "attention residual gradient",
+                                           first ? input_gradient : BlockWriter::none);
+    w.free(t.feed_forward.norm.statistics);
+    w.free(t.middle);
+    const bool routed_only =
+        has_experts(kind) && s.problem.model.moe->shared_intermediate_size == 0;
+    routed_only ? w.free(gradient) : free_output_gradient(w, s, gradient);
+    gradient = sum;
   }
-  if (has_mixer(kind)) gradient = write_first_backward(w, s, kind, t, gradient, of_input);
+  if (has_mixer(kind)) {
+    const auto half = [&] {
+      AttentionTensors attention = t.attention;
+      if (s.drops_input_norm()) {
+        attention.norm.output = write_recomputed_norm(w, s, Module::input_norm);
+      }
+      return write_mixer_backward(w, s, kind, attention);
+    };
+    const Tensor sum =
+        write_half_backward(w, s, half, Module::input_norm, of_input, input_gradient);
+    w.free(t.attention.norm.statistics);
+    free_output_gradient(w, s, gradient);
+    gradient = sum;
+  }
   if (is_quantized(s.problem.training.precision)) w.run_backward(Module::casts);
   if (kernel_habits(s.problem).layer_sum_bytes > 0) w.run_backward(Module::gradient_sum);
   return gradient;

@@ -116,10 +116,6 @@ Tensor write_expert_bias_backward(BlockWriter& w, Tensor gradient, Bytes bytes) 
   return joined;
 }
 
-}  // namespace
-
-namespace {
-
 // Whether the experts' activation is weighted by the router's probabilities in its own kernel.
 bool weights_activation(const MegatronShape& s) {
   const bool squares = !s.problem.model.moe->gated && s.problem.model.mlp.squared_relu;
@@ -220,8 +216,7 @@ void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTe
   experts.combine();
   Tensor before_sum = BlockWriter::none;
   if (latent) {
-    const bool quantized = is_quantized(s.problem.training.precision);
-    t.latents = w.save("latents of experts", quantized ? s.linear_input(of_latents) : of_latents);
+    t.latents = w.save("latents of experts", s.linear_input(of_latents));
     w.run(Module::fc2_latent_proj);
     before_sum = w.temporary("output of routed experts",
                              moe.shared_intermediate_size > 0 ? s.residual() : Bytes{});
