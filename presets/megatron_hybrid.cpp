@@ -83,11 +83,22 @@ void read_hybrid_layers(const JsonObject& c, ModelSpec& model) {
   }
   const auto has = [&](LayerKind kind) { return std::ranges::count(model.layer_kinds, kind) > 0; };
   if (end != std::string::npos) {
-    const std::string module = pattern.substr(end + 1, pattern.find(mtp_border, end + 1) - end - 1);
-    model.mtp_kinds = kinds_of(module);
+    const std::string module = pattern.substr(end, pattern.find(mtp_border, end + 1) - end);
+    model.mtp_kinds = kinds_of(module.substr(1));
     model.mtp_layers = std::ranges::count(pattern, mtp_border);
+    bool alike = pattern.size() - end == module.size() * static_cast<std::size_t>(model.mtp_layers);
+    for (std::size_t at = end; alike && at < pattern.size(); at += module.size()) {
+      alike = pattern.compare(at, module.size(), module) == 0;
+    }
+    if (!alike) {
+      c.fail(
+          fmt::format("hybrid-layer-pattern: the modules '{}' differ: those that are alike are "
+                      "described",
+                      pattern.substr(end + 1)));
+    }
     if (!std::ranges::all_of(model.mtp_kinds, has)) {
-      c.fail(fmt::format("hybrid-layer-pattern: '{}' has layers that no other part has", module));
+      c.fail(fmt::format("hybrid-layer-pattern: '{}' has layers that no other part has",
+                         module.substr(1)));
     }
   }
   if (has(LayerKind::linear)) model.state_space = read_state_space(c, model);

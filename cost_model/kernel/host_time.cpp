@@ -50,7 +50,7 @@ HostTime engine_time(const Problem& p, LayerKind kind) {
   const MegatronSettings& set = p.runtime.megatron;
   const bool older = generation_of(p.cluster.gpu).name == "Ampere";
   const double slowness = older ? host.ampere_slowness : 1;
-  const bool context = p.layout.cp > 1 && !set.captures(GraphScope::attn);
+  const bool context = has_mixer(kind) && p.layout.cp > 1 && !set.captures(GraphScope::attn);
   const double more =
       (has_experts(kind) ? experts_seconds(host, set) : 0) + (context ? host.context : 0);
   const double part = modules(p.model, kind, set) / modules_of_plain_layer;

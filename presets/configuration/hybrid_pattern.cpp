@@ -1,11 +1,14 @@
 // How does Megatron-LM's pattern of a hybrid model say a pipeline? Front door:
-// say_by_pattern.
+// say_by_pattern, rename_older_patterns.
 #include "presets/configuration/hybrid_pattern.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
 #include "cost_model/question/runtime_code.hpp"
+#include "presets/hf_families.hpp"
 #include "presets/megatron_hybrid.hpp"
 
 namespace zeroplan {
@@ -30,7 +33,30 @@ std::string whole_pattern(const Problem& p) {
   return pattern;
 }
 
+constexpr const char* older_argument = "hybrid-override-pattern";
+constexpr const char* module_argument = "mtp-hybrid-override-pattern";
+
 }  // namespace
+
+void rename_older_patterns(Entries& entries) {
+  if (const auto older = entries.take(older_argument)) {
+    if (entries.has(pattern_argument)) {
+      entries.fail(fmt::format("{} and {} both say the layers", older_argument, pattern_argument));
+    }
+    entries.put(pattern_argument, *older);
+  }
+  const auto layers = entries.text(pattern_argument);
+  if (!layers) return;
+  entries.take_flag("is-hybrid-model");
+  if (!entries.has(module_argument) || layers->find(mtp_border) != std::string::npos) return;
+  std::string whole = *layers;
+  const std::string module = mtp_border + *entries.take(module_argument);
+  const std::int64_t modules =
+      std::min(entries.count("mtp-num-layers").value_or(0), any_layers.most);
+  for (std::int64_t i = 0; i < modules; ++i) whole += module;
+  entries.take(pattern_argument);
+  entries.put(pattern_argument, whole);
+}
 
 void say_by_pattern(std::vector<Entry>& out, const Problem& problem) {
   const auto pattern = std::ranges::find(out, pattern_argument, &Entry::key);

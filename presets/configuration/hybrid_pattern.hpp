@@ -9,6 +9,11 @@ namespace zeroplan {
 
 inline constexpr const char* pattern_argument = "hybrid-layer-pattern";
 
+/// Puts what older names say into the pattern, as Megatron-LM does: the layers, and a module that
+/// predicts a further token beside how many there are. Throws InputError where both names say the
+/// layers.
+void rename_older_patterns(Entries& entries);
+
 /// Where the layers are one half each: puts the borders of the pipeline's chunks and the modules
 /// that predict further tokens into the pattern, and takes away what else says them, which
 /// Megatron-LM refuses beside it.

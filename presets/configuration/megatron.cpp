@@ -226,6 +226,7 @@ ImportedConfiguration from_megatron(Entries entries) {
                       other));
     }
   }
+  rename_older_patterns(entries);
   Meaning meaning(Runtime::megatron);
   std::optional<PipelineLayout> pattern;
   if (const auto text = entries.text(pattern_argument)) pattern = layout_of_pattern(*text);

@@ -51,11 +51,12 @@ std::string attention_backend(const Row& row) {
 }
 
 // The environment is not in the rows. Deterministic mode needs CUBLAS_WORKSPACE_CONFIG, and the
-// cases that run without it set none, except those of MoE with context parallelism
-// (model_config.yaml of every case at adc69dba2d and 93ebf8d72f).
+// cases that run without it set none, except those of MoE with context parallelism and of hybrid
+// models (model_config.yaml of every case at adc69dba2d and 93ebf8d72f, of hybrids at d98e8a64dd).
 bool sets_workspace(const Row& row) {
   return row.has_argument("deterministic-mode") ||
-         (row.family == "mcore-ci-moe" && row.cp.value_or(1) > 1);
+         (row.family == "mcore-ci-moe" && row.cp.value_or(1) > 1) ||
+         row.family == "mcore-ci-hybrid";
 }
 
 // core_transformer_config_from_args reads one of two switches.
@@ -106,7 +107,9 @@ void add_launch_arguments(const Row& row, Settings& set) {
   flag("account_for_loss_in_pipeline_split",
        row.has_argument("account-for-loss-in-pipeline-split"));
   flag("use_fused_weighted_squared_relu", row.has_argument("use-fused-weighted-squared-relu"));
-  if (row.has_argument("hybrid-layer-pattern")) {
+  if (row.has_argument("hybrid-override-pattern")) {
+    set.emplace_back("mtp_num_layers", row.argument("mtp-num-layers", "0"));
+  } else if (is_hybrid(row)) {
     const PipelineLayout said = layout_of_pattern(row.argument("hybrid-layer-pattern", ""));
     set.emplace_back("mtp_num_layers", std::to_string(said.mtp_modules));
     if (said.layers.size() > 1) {

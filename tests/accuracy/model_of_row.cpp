@@ -1,7 +1,10 @@
 // Which decoder was trained? Front door: model_of.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "cost_model/question/units.hpp"
+#include "presets/configuration.hpp"
 #include "presets/hf_config.hpp"
 #include "tests/accuracy/problem_of_row.hpp"
 
@@ -57,6 +60,16 @@ std::int64_t vocabulary_of(const Row& row) {
   return required(shape.padded_vocab ? shape.padded_vocab : shape.vocab);
 }
 
+// Layers of one half each are said by the launch arguments alone; the vocabulary is the row's.
+ModelSpec hybrid_of(const Row& row) {
+  std::string arguments = fmt::format("--vocab-size {}\n", vocabulary_of(row));
+  for (const auto& [key, value] : row.arguments) {
+    arguments +=
+        value == "true" ? fmt::format("--{}\n", key) : fmt::format("--{} {}\n", key, value);
+  }
+  return read_hf_config(import_configuration(arguments, row.id).model_config, row.id, nullptr);
+}
+
 }  // namespace
 
 ModelSpec model_of(const Row& row) {
@@ -66,6 +79,7 @@ ModelSpec model_of(const Row& row) {
     model.name = shape.name;
     return model;
   }
+  if (is_hybrid(row)) return hybrid_of(row);
   const bool gated = required(shape.gated);
   // Rows of gpt-oss leave out that its published configuration has biases in all linears, bounds
   // what its activation reads, and scales with its rotation. NVIDIA's runs have these models as

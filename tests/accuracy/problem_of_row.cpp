@@ -43,12 +43,15 @@ const Executor& executor_of(const Row& row) {
   throw Skip("framework " + row.framework.substr(0, row.framework.find_first_of(" +(")));
 }
 
-// The cost model describes decoders of attention and MLP layers.
+// The cost model describes decoders, of a hybrid's layers where the row says which they are.
 void require_decoder(const Row& row) {
-  for (const char* other : {"bert", "t5", "hybrid", "mamba"}) {
-    if (contains(row.family, other) || row.model.name.starts_with(other)) {
-      throw Skip("hybrid or encoder model");
-    }
+  if (row.has_argument("flextron")) throw Skip("elastic model");
+  const auto is_called = [&](const char* other) {
+    return contains(row.family, other) || row.model.name.starts_with(other);
+  };
+  if (is_called("bert") || is_called("t5")) throw Skip("encoder model");
+  if (!is_hybrid(row) && (is_called("hybrid") || is_called("mamba"))) {
+    throw Skip("hybrid model whose layers are not said");
   }
 }
 

@@ -117,6 +117,11 @@ inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
+/// Whether the launch arguments say layers of one half each.
+inline bool is_hybrid(const Row& row) {
+  return row.has_argument("hybrid-layer-pattern") || row.has_argument("hybrid-override-pattern");
+}
+
 /// Throws nlohmann::json::exception when a field is absent or of another type than a row has.
 Row read_row(const nlohmann::json& json);
 

@@ -29,6 +29,24 @@ void estimate_layout(benchmark::State& state) {
 }
 BENCHMARK(estimate_layout)->Arg(1)->Arg(8)->Arg(16)->Arg(64);
 
+// The allocator of every stage that may be the worst, replayed, for a pipeline and for FSDP2.
+void replay_layout(benchmark::State& state, Runtime runtime, LayoutChoice layout) {
+  Request request = question("llama3-70b", 64, "H100-80GB");
+  request.runtime = load_runtime(runtime, {});
+  request.global_batch = 512;
+  if (layout.pp > 1) request.vpp = 5;
+  const Problem problem = complete(request, layout);
+  const Evaluator evaluator(problem);
+  for (auto _ : state) benchmark::DoNotOptimize(played_estimate(problem, evaluator));
+}
+BENCHMARK_CAPTURE(replay_layout,
+                  interleaved,
+                  Runtime::megatron,
+                  {.tp = 2, .pp = 8, .zero = ZeroStage::optimizer})
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(replay_layout, fsdp2, Runtime::fsdp2, {.zero = ZeroStage::parameters})
+    ->Unit(benchmark::kMillisecond);
+
 void check_layout(benchmark::State& state) {
   const Request request = question("llama3.1-405b", 16'384, "H100-80GB");
   const Problem problem = complete(request, {.tp = 8, .pp = 16, .zero = ZeroStage::optimizer});

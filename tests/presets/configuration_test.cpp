@@ -81,6 +81,29 @@ TEST_CASE("Megatron-LM's pattern of a hybrid model says its pipeline and what it
              "3 chunks are no multiple of 2 pipeline stages"));
 }
 
+TEST_CASE("older names of a pattern say what the pattern says") {
+  const std::string model =
+      "--hidden-size 64 --num-attention-heads 4 --vocab-size 64 "
+      "--max-position-embeddings 8 --num-experts 4 --moe-router-topk 2 ";
+  const ImportedConfiguration older =
+      import(model +
+             "--is-hybrid-model --hybrid-override-pattern ME*E --mtp-num-layers 2 "
+             "--mtp-hybrid-override-pattern '*E'\n");
+  const ImportedConfiguration newer =
+      import(model + "--hybrid-layer-pattern 'ME*E/*E/*E' --mtp-num-layers 2\n");
+  CHECK(older.not_understood.empty());
+  CHECK(older.options == newer.options);
+  CHECK(older.model_config == newer.model_config);
+  CHECK_THAT(newer.model_config, ContainsSubstring("ME*E/*E/*E"));
+  CHECK(says(error_text([&] {
+               import(model + "--hybrid-override-pattern M* --hybrid-layer-pattern M*\n");
+             }),
+             "both say the layers"));
+  // Without a pattern they say nothing that is understood.
+  CHECK(import(model + "--is-hybrid-model\n").not_understood ==
+        std::vector<std::string>{"is-hybrid-model"});
+}
+
 TEST_CASE("DeepSpeed's JSON keeps its own defaults and lists what it does not know") {
   const ImportedConfiguration d = import(R"({
     "train_batch_size": 256, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8,

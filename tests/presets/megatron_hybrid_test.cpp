@@ -95,6 +95,9 @@ TEST_CASE("a pattern that says no model is refused in a line") {
              ContainsSubstring("'G' is not described; M, *, - and E are"));
   CHECK_THAT(error_of("hybrid_layer_pattern", "M*/-E"),
              ContainsSubstring("'-E' has layers that no other part has"));
+  CHECK_THAT(error_of("hybrid_layer_pattern", "M*E/*E/*"),
+             ContainsSubstring("the modules '*E/*' differ"));
+  CHECK_THAT(error_of("hybrid_layer_pattern", "M*E/*/*E"), ContainsSubstring("differ"));
   CHECK_THAT(error_of("mamba_num_groups", 3), ContainsSubstring("3 do not divide 4 heads"));
   json file = whole;
   file.erase("num_experts");
