@@ -128,6 +128,9 @@ class Draw {
   void set(MegatronSettings& m) {
     m.hidden_dropout = coin() ? 0.15 : 0;
     m.mtp_num_layers = pick({0, 0, 0, 1, 2});
+    m.mtp_use_repeated_layer = coin();
+    m.megatron_fsdp_main_grads_dtype = static_cast<GradientType>(pick({0, 0, 1, 2}));
+    m.megatron_fsdp_grad_comm_dtype = static_cast<GradientType>(pick({0, 0, 1, 2}));
     m.account_for_embedding_in_pipeline_split = pick({0, 0, 1}) == 1;
     m.account_for_loss_in_pipeline_split = pick({0, 0, 1}) == 1;
     m.attention_dropout = coin() ? 0.1 : 0;

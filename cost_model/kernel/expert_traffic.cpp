@@ -34,7 +34,7 @@ void add_bias_gradients(std::vector<Traffic>& out, const Problem& problem, std::
   const MoeSpec& moe = *problem.model.moe;
   const TokenShape token = token_shape(problem);
   const std::int64_t first = moe.intermediate_size * (moe.gated ? 2 : 1);
-  const std::int64_t added = token.element + 2 * main_gradient_bytes(problem);
+  const std::int64_t added = token.element + 2 * reduced_gradient_bytes(problem);
   const auto add = [&](std::int64_t bytes) {
     out.push_back({Module::expert_bias, Access::streaming, {}, Bytes{bytes}, experts});
   };

@@ -115,10 +115,19 @@ struct PipelineLayout {
   friend bool operator==(const PipelineLayout&, const PipelineLayout&) = default;
 };
 
+/// In what Megatron-FSDP keeps or reduces gradients; automatic: as what they are made from.
+enum class GradientType { automatic, fp32, bf16, fp16 };
+template <>
+struct Spellings<GradientType> {
+  static constexpr std::array<std::string_view, 4> value{"auto", "fp32", "bf16", "fp16"};
+};
+
 struct MegatronSettings {
   std::int64_t container = 0;  // of NeMo, whose defaults hold: 100 x year + month; 0: none
   std::int64_t make_vocab_size_divisible_by = 0;
   bool grad_reduce_in_bf16 = false;
+  GradientType megatron_fsdp_main_grads_dtype = GradientType::automatic;  // the parameters'
+  GradientType megatron_fsdp_grad_comm_dtype = GradientType::automatic;   // the main gradients'
   bool gradient_accumulation_fusion = false;
   std::int64_t exp_avg_bytes = 0;     // first moment
   std::int64_t exp_avg_sq_bytes = 0;  // second moment

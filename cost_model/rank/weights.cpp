@@ -209,16 +209,21 @@ namespace {
 
 using Kinds = std::vector<LayerKind>;
 
+// Before a module's layers.
+void add_mtp_input(std::vector<Weight>& out, const ModelSpec& model) {
+  const std::int64_t h = model.hidden_size;
+  out.push_back({"eh_proj", "eh_proj", h, 2 * h, Split::rows});
+  add_norm(out, model.norm, "enorm", h);
+  add_norm(out, model.norm, "hnorm", h);
+}
+
 // A module without embedding, head and final norm.
 std::vector<Weight> mtp_body(const ModelSpec& model) {
-  const std::int64_t h = model.hidden_size;
   std::vector<Weight> out;
   for (const LayerKind kind : model.layers > 0 ? kinds_of_mtp_module(model) : Kinds{}) {
     append(out, layer_weights(model, kind));
   }
-  out.push_back({"eh_proj", "eh_proj", h, 2 * h, Split::rows});
-  add_norm(out, model.norm, "enorm", h);
-  add_norm(out, model.norm, "hnorm", h);
+  add_mtp_input(out, model);
   return out;
 }
 
@@ -237,6 +242,13 @@ std::vector<Weight> head_weights(const ModelSpec& model) {
 
 std::vector<Weight> mtp_module_weights(const ModelSpec& model) {
   std::vector<Weight> out = mtp_body(model);
+  add_norm(out, model.norm, "final_norm", model.hidden_size);
+  return out;
+}
+
+std::vector<Weight> mtp_end_weights(const ModelSpec& model) {
+  std::vector<Weight> out;
+  add_mtp_input(out, model);
   add_norm(out, model.norm, "final_norm", model.hidden_size);
   return out;
 }

@@ -50,6 +50,9 @@ std::vector<Weight> head_weights(const ModelSpec& model);
 /// Megatron-LM core/transformer/multi_token_prediction.py.
 std::vector<Weight> mtp_module_weights(const ModelSpec& model);
 
+/// Of these what is in none of its layers.
+std::vector<Weight> mtp_end_weights(const ModelSpec& model);
+
 /// One multi-token-prediction module as checkpoints store it: a layer of the last kind, the
 /// 2h-to-h projection with its two norms, and its own embedding, head and final norm.
 /// Source: DeepSeek-V3 report, section 2.2; reproduces the hub totals of DeepSeek-V3 and GLM-4.5.

@@ -3,6 +3,7 @@
 
 #include "cost_model/network/load_list.hpp"
 #include "cost_model/program/fold.hpp"
+#include "cost_model/runtime/megatron/mtp.hpp"
 
 namespace zeroplan {
 
@@ -28,8 +29,8 @@ const MegatronBlocks& Evaluator::blocks(const Problem& problem) const {
 }
 
 const MegatronBlocks& Evaluator::find_or_make(const Problem& problem) const {
-  const auto [found, added] = blocks_.try_emplace(
-      BlocksInputs(problem).with(counted_expert_ranks(problem), handed_by_tied_head(problem)));
+  const auto [found, added] = blocks_.try_emplace(BlocksInputs(problem).with(
+      counted_expert_ranks(problem), handed_by_tied_head(problem), embedding_gathers(problem)));
   if (added) found->second = known_blocks_.find_or_make(problem);
   return found->second;
 }

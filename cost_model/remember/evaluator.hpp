@@ -101,7 +101,7 @@ class Evaluator : private MegatronBlockSource {
 
   mutable OnlyFor only_;
   WeightInventory weights_;
-  mutable std::unordered_map<Numbers<13>, MegatronBlocks, NumbersHash> blocks_;
+  mutable std::unordered_map<Numbers<14>, MegatronBlocks, NumbersHash> blocks_;
   mutable MegatronBlockCache known_blocks_;
   mutable std::unique_ptr<PeakBytes> peak_bytes_;  // where the runtime has its own
   mutable InFlightCache in_flight_;                // where it has none

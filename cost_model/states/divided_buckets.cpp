@@ -48,6 +48,8 @@ std::vector<std::vector<Weight>> buckets_of_ends(const Problem& problem,
     }
   };
   if (stage.embedding) add(inventory.embedding);
+  const std::int64_t modules = stage.head ? held_mtp_modules(problem) : 0;
+  for (std::int64_t i = 0; i < modules; ++i) add(inventory.mtp_ends);
   if (stage.head) add(inventory.head);
   if (buckets.back().empty()) buckets.pop_back();
   return buckets;

@@ -127,6 +127,7 @@ WeightInventory weight_inventory(const ModelSpec& model) {
     inventory.mtp_embedding = inventory.embedding;
   }
   inventory.mtp = mtp_module_weights(model);
+  inventory.mtp_ends = mtp_end_weights(model);
   return inventory;
 }
 
@@ -221,7 +222,13 @@ StageElements stage_elements(const Problem& problem,
   }
   if (stage.head && padding != Padding::divided_buckets) add(inventory.head, 1, false);
   if (const std::int64_t modules = held_mtp_modules(problem); stage.head && modules > 0) {
-    add(inventory.mtp, modules, true);
+    if (padding == Padding::divided_buckets) {
+      for (const LayerKind kind : kinds_of_mtp_module(problem.model)) {
+        add(inventory.layer(kind), modules, true);
+      }
+    } else {
+      add(inventory.mtp, modules, true);
+    }
     if (!stage.embedding) add(inventory.mtp_embedding, 1, false);
   }
   if (stage.head && !stage.embedding && holds_tied_copy(problem))

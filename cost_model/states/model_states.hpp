@@ -18,6 +18,7 @@ struct WeightInventory {
   std::vector<Weight> head;
   std::vector<Weight> tied_head;  // the last stage's own copy of a tied embedding
   std::vector<Weight> mtp;        // of one multi-token-prediction module
+  std::vector<Weight> mtp_ends;   // of these what is in none of its layers
   std::vector<Weight>
       mtp_embedding;  // the last stage's own copy of an untied embedding, for MTP modules
 

@@ -2,6 +2,20 @@
 #include "cost_model/states/state_recipe.hpp"
 
 namespace zeroplan {
+namespace {
+
+// Whether the gradients' types are settings of Megatron-FSDP.
+bool types_gradients(const Problem& problem) {
+  constexpr std::int64_t first = 17;
+  return problem.layout.zero >= ZeroStage::gradients &&
+         problem.runtime.megatron.megatron_core >= first;
+}
+
+std::int64_t bytes_of(GradientType type, std::int64_t automatic) {
+  return type == GradientType::automatic ? automatic : type == GradientType::fp32 ? 4 : 2;
+}
+
+}  // namespace
 
 StateWidths state_widths(Precision precision) {
   return precision == Precision::fp32 ? StateWidths{4, 0} : StateWidths{2, 4};
@@ -36,12 +50,18 @@ Bytes quantized_bytes(const Problem& problem, std::int64_t elements) {
 std::int64_t main_gradient_bytes(const Problem& problem) {
   const bool half = problem.training.precision == Precision::fp16;
   const MegatronSettings& set = problem.runtime.megatron;
-  // Megatron-FSDP keeps them as the parameters are (--megatron-fsdp-main-grads-dtype auto).
-  constexpr std::int64_t first_as_parameters = 17;
-  const bool as_parameters =
-      problem.layout.zero >= ZeroStage::gradients && set.megatron_core >= first_as_parameters;
-  const bool narrow = half || as_parameters || set.grad_reduce_in_bf16;
-  return narrow ? state_widths(problem.training.precision).compute : 4;
+  const std::int64_t parameters = state_widths(problem.training.precision).compute;
+  if (types_gradients(problem)) {
+    return bytes_of(set.megatron_fsdp_main_grads_dtype, parameters);
+  }
+  return half || set.grad_reduce_in_bf16 ? parameters : 4;
+}
+
+std::int64_t reduced_gradient_bytes(const Problem& problem) {
+  const std::int64_t main = main_gradient_bytes(problem);
+  return types_gradients(problem)
+             ? bytes_of(problem.runtime.megatron.megatron_fsdp_grad_comm_dtype, main)
+             : main;
 }
 
 StateRecipe state_recipe(const Problem& problem) {

@@ -74,8 +74,13 @@ Bytes quantized_bytes(const Problem& problem, std::int64_t elements);
 
 /// Bytes an element of the buffer in which Megatron-Core sums gradients (Megatron-LM
 /// training/arguments.py: fp32 with bf16 unless --grad-reduce-in-bf16, the parameters' with fp16;
-/// of Megatron-FSDP the parameters' since Megatron-Core 0.17, param_and_grad_buffer.py of
-/// core/distributed/fsdp/src/megatron_fsdp @b969f7642c).
+/// of Megatron-FSDP, since Megatron-Core 0.17, what --megatron-fsdp-main-grads-dtype says, by
+/// default the parameters', param_and_grad_buffer.py of core/distributed/fsdp/src/megatron_fsdp
+/// @b969f7642c).
 std::int64_t main_gradient_bytes(const Problem& problem);
+
+/// Bytes an element of what products of one micro-batch add to, and ranks reduce: the same, but for
+/// a bucket of Megatron-FSDP, whose type is its own (--megatron-fsdp-grad-comm-dtype).
+std::int64_t reduced_gradient_bytes(const Problem& problem);
 
 }  // namespace zeroplan

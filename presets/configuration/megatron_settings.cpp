@@ -15,6 +15,8 @@ struct Named {
   const char* setting;
 };
 constexpr Named with_value[] = {
+    {"megatron-fsdp-main-grads-dtype", "megatron_fsdp_main_grads_dtype"},
+    {"megatron-fsdp-grad-comm-dtype", "megatron_fsdp_grad_comm_dtype"},
     {"exp-avg-dtype", "exp_avg_dtype"},
     {"exp-avg-sq-dtype", "exp_avg_sq_dtype"},
     {"cross-entropy-fusion-impl", "cross_entropy_fusion_impl"},

@@ -9,6 +9,8 @@
 #include <regex>
 #include <utility>
 
+#include "tests/accuracy/problem_of_row.hpp"
+
 namespace zeroplan::accuracy {
 namespace {
 
@@ -227,6 +229,12 @@ std::vector<Override> completed_settings(const Row& row) {
   if (narrows_output_layer(row)) set.emplace_back("fp8_output_proj", "on");
   if (expands_segments(row)) set.emplace_back("expandable_segments", "on");
   if (row.model.experts || is_set(row, "moe_token_dispatcher_type")) add_dispatcher(row, set);
+  for (const char* type : {"megatron_fsdp_main_grads_dtype", "megatron_fsdp_grad_comm_dtype"}) {
+    const std::string said = fact(row, fmt::format("ddp.{}", type).c_str());
+    if (said == "<torch.float32>") set.emplace_back(type, "fp32");
+    if (said == "<torch.bfloat16>") set.emplace_back(type, "bf16");
+  }
+  if (is_on(row, "fine_grained_activation_offloading")) throw Skip("offloads by module");
   if (const std::string layers = fact(row, "cpu_offloading_num_layers"); !layers.empty()) {
     set.emplace_back("cpu_offloading_num_layers", layers);
   }

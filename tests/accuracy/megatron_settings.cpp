@@ -66,7 +66,9 @@ bool fuses_activation(const Row& row) {
 }
 
 // Arguments whose value is a setting of the same meaning.
-constexpr std::array<std::pair<const char*, const char*>, 10> copied{{
+constexpr std::array<std::pair<const char*, const char*>, 12> copied{{
+    {"megatron-fsdp-main-grads-dtype", "megatron_fsdp_main_grads_dtype"},
+    {"megatron-fsdp-grad-comm-dtype", "megatron_fsdp_grad_comm_dtype"},
     {"cuda-graph-impl", "cuda_graph_impl"},
     {"cross-entropy-fusion-impl", "cross_entropy_fusion_impl"},
     {"cp-comm-type", "cp_comm_type"},
@@ -107,9 +109,11 @@ void add_launch_arguments(const Row& row, Settings& set) {
   flag("account_for_loss_in_pipeline_split",
        row.has_argument("account-for-loss-in-pipeline-split"));
   flag("use_fused_weighted_squared_relu", row.has_argument("use-fused-weighted-squared-relu"));
-  if (row.has_argument("hybrid-override-pattern")) {
-    set.emplace_back("mtp_num_layers", row.argument("mtp-num-layers", "0"));
-  } else if (is_hybrid(row)) {
+  flag("mtp_use_repeated_layer", row.has_argument("mtp-use-repeated-layer"));
+  if (row.has_argument("mtp-num-layers")) {
+    set.emplace_back("mtp_num_layers", row.argument("mtp-num-layers", ""));
+  }
+  if (row.has_argument("hybrid-layer-pattern")) {
     const PipelineLayout said = layout_of_pattern(row.argument("hybrid-layer-pattern", ""));
     set.emplace_back("mtp_num_layers", std::to_string(said.mtp_modules));
     if (said.layers.size() > 1) {

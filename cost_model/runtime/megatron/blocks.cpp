@@ -14,10 +14,13 @@ constexpr std::size_t most_known = 12'000;
 
 enum class Part {
   embedding,
+  gathering_embedding,  // of all gradients of its table
   tied_embedding,
   head,
   tied_head,
   mtp_input,
+  waiting_mtp_input,
+  gathering_mtp_input,
   mtp_head,
   passed_on,
   kept_layer,
@@ -90,12 +93,22 @@ MegatronBlocks MegatronBlockCache::find_or_make(const Problem& problem) {
   }
   const HandedGradient handed = handed_by_tied_head(problem);
   const bool tied = handed != HandedGradient::nothing;
-  made.embedding = block(tied ? Part::tied_embedding : Part::embedding, 0,
-                         [&](const Problem& p) { return megatron_embedding(p, handed); });
+  const bool gathers = embedding_gathers(problem);  // of tied tables too, which have one stage
+  const Part embedding = tied      ? Part::tied_embedding
+                         : gathers ? Part::gathering_embedding
+                                   : Part::embedding;
+  made.embedding =
+      block(embedding, 0, [&](const Problem& p) { return megatron_embedding(p, handed, gathers); });
   made.head = block(tied ? Part::tied_head : Part::head, 0,
                     [&](const Problem& p) { return megatron_head(p, handed); });
   if (trained_mtp_modules(problem) > 0) {
-    made.mtp_input = block(Part::mtp_input, 0, megatron_mtp_input);
+    const auto add_input = [&](TableGradient table, Part part) {
+      made.mtp_inputs[static_cast<std::size_t>(table)] =
+          block(part, 0, [&](const Problem& p) { return megatron_mtp_input(p, table); });
+    };
+    add_input(TableGradient::alone, Part::mtp_input);
+    add_input(TableGradient::waits, Part::waiting_mtp_input);
+    add_input(TableGradient::gathers, Part::gathering_mtp_input);
     made.mtp_head = block(Part::mtp_head, 0, megatron_mtp_head);
   }
   if (problem.runtime.megatron.pipeline_model_parallel_layout.given()) {
@@ -115,7 +128,7 @@ Block megatron_block(const Problem& problem,
                      RepeatSet repeated) {
   switch (block) {
     case BlockKind::embedding:
-      return megatron_embedding(problem, handed_by_tied_head(problem));
+      return megatron_embedding(problem, handed_by_tied_head(problem), embedding_gathers(problem));
     case BlockKind::layer:
       return repeated == whole_layer ? megatron_recomputed_layers(problem, {layer})
                                      : megatron_layer(problem, layer, repeated);

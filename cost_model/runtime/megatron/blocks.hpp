@@ -2,6 +2,7 @@
 // The blocks of a model on a rank of Megatron-Core, folded.
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -35,7 +36,9 @@ struct MegatronLayer {
 struct MegatronBlocks {
   ByKind<MegatronLayer> layers;
   std::shared_ptr<const FoldedBlock> embedding, head;
-  std::shared_ptr<const FoldedBlock> mtp_input, mtp_head;  // where such modules are trained
+  std::shared_ptr<const FoldedBlock> mtp_head;  // where such modules are trained
+  /// By what becomes of its gradient of the table (table_gradient_of_module).
+  std::array<std::shared_ptr<const FoldedBlock>, 3> mtp_inputs;
   std::shared_ptr<const FoldedBlock>
       passed_on;  // of a chunk that holds nothing, where there may be
 };

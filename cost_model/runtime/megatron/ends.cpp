@@ -1,6 +1,8 @@
 // What do embedding, head and loss allocate? Front door: megatron_head.
 #include "cost_model/runtime/megatron/ends.hpp"
 
+#include "cost_model/runtime/megatron/mtp.hpp"
+
 namespace zeroplan {
 namespace {
 
@@ -133,7 +135,7 @@ LocalWeight word_embedding(const Problem& problem) {
   return local_weight(embedding_weights(problem.model).front(), problem);
 }
 
-Block megatron_embedding(const Problem& problem, HandedGradient of_head) {
+Block megatron_embedding(const Problem& problem, HandedGradient of_head, bool of_modules) {
   const MegatronShape s = megatron_shape(problem);
   BlockWriter w(Bytes{}, s.residual());
   const Tensor ids = w.save("token ids", Bytes{token_id_bytes * s.tokens});
@@ -155,6 +157,7 @@ Block megatron_embedding(const Problem& problem, HandedGradient of_head) {
   const Tensor sum =
       w.temporary("sum of the gradients of embedding and head", adds ? table_bytes(s) : Bytes{});
   if (of_head == HandedGradient::tensor) w.take(head_gradient, table_bytes(s));
+  if (of_modules) w.take(waiting_table_gradient, table_bytes(s));
   w.free(sum);
   w.free(table);
   w.free(gathered);

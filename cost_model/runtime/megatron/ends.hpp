@@ -11,10 +11,13 @@ namespace zeroplan {
 inline constexpr std::int64_t token_id_bytes = 8;
 
 /// Word embedding with its dropout. Its backward pass makes one dense gradient of the table.
-/// `of_head`: what autograd adds to that of an output layer with the same table, on this rank.
+/// `of_head`: what autograd adds to that of an output layer with the same table, on this rank;
+/// `of_modules`: whether it adds one of modules that predict further tokens (mtp.hpp).
 /// Source: Megatron-LM core/models/common/embeddings, core/tensor_parallel/layers.py
 /// (zero_out_wgrad).
-Block megatron_embedding(const Problem& problem, HandedGradient of_head = HandedGradient::nothing);
+Block megatron_embedding(const Problem& problem,
+                         HandedGradient of_head = HandedGradient::nothing,
+                         bool of_modules = false);
 
 /// Final norm, output layer and cross entropy, by the loss kernel that is set. `E` logits on a
 /// rank: without fusion 6 bytes each (4 in fp32), compiled 10, Transformer Engine's 2 up to

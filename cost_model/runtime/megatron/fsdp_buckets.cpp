@@ -16,6 +16,7 @@ struct Bucket {
   std::int64_t elements;  // as the queues count them
   Bytes parameters;
   Bytes gradients;
+  bool copies = false;  // gradients when they are reduced; else they are made here
 };
 
 // Walks the passes of one micro-batch as the two pipelines do.
@@ -29,18 +30,26 @@ class Walk {
         gathers_(problem.layout.zero == ZeroStage::parameters) {
     const StateRecipe recipe = state_recipe(problem);
     parameter_bytes_ = recipe.parameter_bytes;
-    gradient_bytes_ = recipe.gradient_bytes;
+    gradient_bytes_ = reduced_gradient_bytes(problem);
     ByKind<Unit> layers;
     for (const LayerKind kind : all_layer_kinds) layers[kind] = unit_of(inventory.layer(kind));
     for (const LayerRange& range : stage.chunks) {
       for (std::int64_t i = range.first; i < range.last; ++i) {
+        passed_.push_back(units());
         add(layers[kind_of(problem.model, i)]);
       }
     }
     layers_ = units();
     const std::int64_t modules = stage.head ? trained_mtp_modules(problem) : 0;
-    const Unit module = unit_of(modules > 0 ? inventory.mtp : std::vector<Weight>{});
-    for (std::int64_t i = 0; i < modules; ++i) add(module);
+    for (std::int64_t i = 0; i < modules; ++i) {
+      const std::vector<LayerKind> kinds = kinds_of_mtp_module(problem.model);
+      layers_of_module_ = kinds.size();
+      const bool again = i >= held_mtp_modules(problem);
+      for (const LayerKind kind : kinds) {
+        passed_.push_back(again ? passed_[passed_.size() - kinds.size()] : units());
+        if (!again) add(layers[kind]);
+      }
+    }
     for (const std::vector<Weight>& weights : buckets_of_ends(problem, inventory, stage)) {
       ends_.push_back(bucket(bucket_elements(problem, weights, sized_as_).dense,
                              bucket_elements(problem, weights, counted_as_).dense, parameter_bytes_,
@@ -54,11 +63,11 @@ class Walk {
   }
 
   FsdpBuckets run() {
-    std::vector<BucketsOfBlock> layers(units());
+    std::vector<BucketsOfBlock> layers(passed_.size());
     BucketsOfBlock embedding, head;
-    for (std::size_t i = 0; i < units(); ++i) {
-      gather(i, true, layers[i].before_forward);
-      release(i, layers[i].after_forward);
+    for (std::size_t i = 0; i < passed_.size(); ++i) {
+      gather(passed_[i], true, layers[i].before_forward);
+      release(passed_[i], layers[i].after_forward);
     }
     // Embedding and head share the last bucket, or have one each; a tied table has its gradient
     // from the head on.
@@ -68,25 +77,34 @@ class Walk {
       BucketsOfBlock& first = p_.model.tied_embeddings ? head : embedding;
       first.at_other_weights.push_back(made(ends_.front()));
     }
-    for (std::size_t i = units(); i-- > 0;) {
-      gather(i, false, layers[i].before_backward);
-      release(i, layers[i].after_backward);
-      for (std::size_t b = firsts_[i + 1]; b-- > firsts_[i];) {  // experts come first
+    for (std::size_t i = passed_.size(); i-- > 0;) {
+      const std::size_t unit = passed_[i];
+      gather(unit, false, layers[i].before_backward);
+      release(unit, layers[i].after_backward);
+      // One that runs several times has gradients from the last run to the first.
+      const auto run = passed_.begin() + static_cast<std::ptrdiff_t>(i);
+      const bool begins = std::find(run + 1, passed_.end(), unit) == passed_.end();
+      const bool ends = std::find(passed_.begin(), run, unit) == run;
+      for (std::size_t b = firsts_[unit + 1]; b-- > firsts_[unit];) {  // experts come first
         const Bucket& bucket = buckets_[b];
         BucketEvents& first = bucket.of_mlp ? layers[i].at_mlp_weights : layers[i].at_other_weights;
-        first.push_back(made(bucket));
+        if (begins && !bucket.copies) add(first, made(bucket));
+        if (!ends) continue;
+        if (bucket.copies) add(layers[i].after_backward, made(bucket));
         reduce(bucket, layers[i].after_backward);
       }
     }
-    for (const Bucket& bucket : queue_) embedding.after_backward.push_back(freed(bucket));
+    for (const Bucket& bucket : queue_) add(embedding.after_backward, freed(bucket));
     embedding.after_backward.push_back(freed(ends_.front()));
     FsdpBuckets result;
-    result.blocks.reserve(units() + 2 + 2 * (units() - layers_));
+    result.blocks.reserve(2 + 2 * passed_.size());
     append(result, std::move(embedding));
-    for (std::size_t i = 0; i < units(); ++i) {
-      if (i >= layers_) append(result, {});  // what leads into a module
+    for (std::size_t i = 0; i < passed_.size(); ++i) {
+      const std::size_t place = i < layers_ ? 0 : (i - layers_) % layers_of_module_;
+      const bool of_module = i >= layers_;
+      if (of_module && place == 0) append(result, {});  // what leads into a module
       append(result, std::move(layers[i]));
-      if (i >= layers_) append(result, {});
+      if (of_module && place + 1 == layers_of_module_) append(result, {});
     }
     append(result, std::move(head));
     return result;
@@ -117,6 +135,15 @@ class Walk {
     Unit unit{.elements = local_elements(weights, p_)};
     if (dense > 0) unit.buckets.push_back(bucket(dense, counted.dense, bytes, expert == 0));
     if (expert > 0) unit.buckets.push_back(bucket(expert, counted.expert, bytes, true));
+    // What no other rank has a part of is in the buffers of the states, which no bucket copies, but
+    // to reduce gradients in another type.
+    const bool of_narrower = sized_as_ == BucketGroup::least_of_narrower;  // of one rank, too
+    if (expert > 0 && (of_narrower || shard_widths(p_).expert == 1)) {
+      Bucket& whole = unit.buckets.back();
+      whole.parameters = Bytes{};
+      whole.copies = true;
+      if (reduced_gradient_bytes(p_) == main_gradient_bytes(p_)) whole.gradients = Bytes{};
+    }
     return unit;
   }
   void add(const Unit& unit) {
@@ -137,6 +164,10 @@ class Walk {
             .gradients = rounded(gradient_bytes_ * elements)};
   }
 
+  static void add(BucketEvents& events, const BucketEvent& event) {
+    if (event.bytes > Bytes{}) events.push_back(event);
+  }
+
   static BucketEvent made(const Bucket& b) { return {BucketEvent::gradients, true, b.gradients}; }
   static BucketEvent freed(const Bucket& b) { return {BucketEvent::gradients, false, b.gradients}; }
 
@@ -152,14 +183,14 @@ class Walk {
     for (std::size_t i = first; i < last; ++i) {
       if (held_[i]) continue;
       held_[i] = true;
-      events.push_back({BucketEvent::parameters, true, buckets_[i].parameters});
+      add(events, {BucketEvent::parameters, true, buckets_[i].parameters});
     }
   }
 
   void release(std::size_t unit, BucketEvents& events) {
     for (std::size_t i = firsts_[unit]; gathers_ && i < firsts_[unit + 1]; ++i) {
       held_[i] = false;
-      events.push_back({BucketEvent::parameters, false, buckets_[i].parameters});
+      add(events, {BucketEvent::parameters, false, buckets_[i].parameters});
     }
   }
 
@@ -169,7 +200,7 @@ class Walk {
     for (const Bucket& before : queue_) travelling += before.elements;
     while (travelling > in_queue_) {
       travelling -= queue_.front().elements;
-      events.push_back(freed(queue_.front()));
+      add(events, freed(queue_.front()));
       queue_.pop_front();
     }
     queue_.push_back(bucket);
@@ -191,8 +222,10 @@ class Walk {
   std::vector<Bucket> buckets_;         // of units
   std::vector<std::size_t> firsts_{0};  // bucket of each unit, then their number
   std::vector<Bucket> ends_;            // of what is in no layer
-  std::size_t layers_ = 0;              // of the units, the others are MTP modules
-  std::int64_t elements_ = 0;           // of all units, without padding
+  std::vector<std::size_t> passed_;     // unit of each layer, in the order of the forward pass
+  std::size_t layers_ = 0;              // of the decoder, the others are of MTP modules
+  std::size_t layers_of_module_ = 1;
+  std::int64_t elements_ = 0;  // of all units, without padding
   std::int64_t in_queue_ = 0;  // of gradients, when another bucket follows; twice of parameters
   std::vector<bool> held_;
   std::deque<Bucket> queue_;

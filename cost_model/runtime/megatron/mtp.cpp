@@ -5,7 +5,18 @@
 
 namespace zeroplan {
 
-Block megatron_mtp_input(const Problem& problem) {
+bool embedding_gathers(const Problem& problem) {
+  return problem.layout.pp == 1 && trained_mtp_modules(problem) > 0;
+}
+
+TableGradient table_gradient_of_module(const Problem& problem, std::int64_t i) {
+  const std::int64_t modules = trained_mtp_modules(problem);
+  if (!embedding_gathers(problem) && modules < 2) return TableGradient::alone;
+  if (i + 1 == modules) return TableGradient::waits;  // backward passes begin with the last one
+  return i == 0 && problem.layout.pp > 1 ? TableGradient::gathers : TableGradient::alone;
+}
+
+Block megatron_mtp_input(const Problem& problem, TableGradient table) {
   const MegatronShape s = megatron_shape(problem);
   const bool divided = problem.layout.tp > 1;
   BlockWriter w(s.residual(), s.residual());
@@ -57,9 +68,15 @@ Block megatron_mtp_input(const Problem& problem) {
   w.free(embedded);
   const Tensor whole_gradient = w.temporary("gathered embedding gradient", s.gathered());
   w.call("tp", Collective::all_gather, s.gathered());
-  w.free(w.temporary("embedding table gradient",
-                     Bytes{s.token.element * word_embedding(problem).elements()}));
+  const Bytes bytes{s.token.element * word_embedding(problem).elements()};
   w.run_backward(Module::embedding);
+  if (table == TableGradient::waits) {
+    w.put(waiting_table_gradient, bytes);
+  } else {
+    const Tensor own = w.temporary("embedding table gradient", bytes);
+    if (table == TableGradient::gathers) w.take(waiting_table_gradient, bytes);
+    w.free(own);
+  }
   w.free(whole_gradient);
   w.free(embedded_gradient);
   w.free(ids);

@@ -16,7 +16,6 @@ Reason enough_layers_to_split(const Problem&);
 Reason splittable_as_set(const Problem&);
 Reason schedule_of_pipeline_code(const Problem&);
 Reason mtp_modules(const Problem&);
-Reason mtp_modules_of_fsdp(const Problem&);
 Reason interleaved_groups(const Problem&);
 
 // reasons_layers.cpp

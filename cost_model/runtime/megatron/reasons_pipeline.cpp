@@ -73,14 +73,6 @@ Reason mtp_modules(const Problem& p) {
                  p.runtime.megatron.mtp_num_layers, most);
 }
 
-Reason mtp_modules_of_fsdp(const Problem& p) {
-  const std::int64_t modules = trained_mtp_modules(p);
-  const bool one_layer = p.model.mtp_kinds.size() <= 1 && held_mtp_modules(p) == modules;
-  return because(p.layout.zero >= ZeroStage::gradients && modules > 0 && !one_layer,
-                 "multi-token-prediction modules of several layers, and one that runs as several "
-                 "(mtp_use_repeated_layer), are not described under Megatron-FSDP: --zero 1");
-}
-
 // Groups are at least as long as the pipeline, and so is a last, shorter one.
 Reason interleaved_groups(const Problem& p) {
   if (p.layout.schedule != Schedule::interleaved) return std::nullopt;

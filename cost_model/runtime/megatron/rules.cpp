@@ -66,7 +66,6 @@ constexpr Rule rows[] = {
      expert_overlap_keeps_layers},
     {"M-distributed-optimizer", optimizer, set_of({zero}), distributed_optimizer},
     {"M-fsdp-pipeline", pp, set_of({pp, zero}), megatron_fsdp_pipeline},
-    {"M-fsdp-mtp", zero, set_of({zero}), mtp_modules_of_fsdp},
     {"M-8-bit-parameters", zero, set_of({zero}), eight_bit_parameters},
     rules::optimizer_offload_only,
     {"M-precision-aware-adam", optimizer, set_of({offload}), precision_aware_needs_adam},

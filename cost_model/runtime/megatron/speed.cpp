@@ -52,11 +52,11 @@ KernelHabits megatron_kernels(const Problem& p) {
   const MegatronSettings& set = p.runtime.megatron;
   const bool local = set.local_layers();
   const bool fused = set.gradient_accumulation_fusion;
-  const std::int64_t sum = token_shape(p).element + 2 * main_gradient_bytes(p);
+  const std::int64_t sum = token_shape(p).element + 2 * reduced_gradient_bytes(p);
   const bool engine = set.attention_backend == AttentionLibrary::fused;
   const bool clamps = p.model.moe && p.model.moe->clamped;
   return {.fuses_projections = true,
-          .weight_gradient_bytes = fused ? 2 * main_gradient_bytes(p) : 0,
+          .weight_gradient_bytes = fused ? 2 * reduced_gradient_bytes(p) : 0,
           .layer_sum_bytes = fused ? 0 : sum,
           .embedding_sum_bytes = sum,
           .local_kernels = local,

@@ -4,6 +4,7 @@
 #include "cost_model/runtime/megatron/code.hpp"
 #include "cost_model/runtime/megatron/fsdp_buckets.hpp"
 #include "cost_model/runtime/megatron/layer.hpp"
+#include "cost_model/runtime/megatron/mtp.hpp"
 #include "cost_model/runtime/megatron/offload.hpp"
 #include "cost_model/runtime/megatron/stage.hpp"
 #include "cost_model/schedule/pipeline.hpp"
@@ -41,8 +42,7 @@ void add_module_buffers(std::vector<TensorSpec>& out, const MegatronShape& s, co
   add(out, "global memory buffer", shared, Category::workspace);
   if (p.model.moe) {
     add(out, "router probabilities of the dispatcher",
-        Bytes{2 * p.model.moe->experts * s.tokens * expert_layers(p, stage)},
-        Category::workspace);
+        Bytes{2 * p.model.moe->experts * s.tokens * expert_layers(p, stage)}, Category::workspace);
   }
 }
 
@@ -122,7 +122,8 @@ void add_mtp_modules(Runs& runs, const Problem& p, const MegatronBlocks& blocks)
   const bool full = p.layout.recompute == Recompute::full;
   const std::vector<LayerKind> kinds = kinds_of_mtp_module(p.model);
   for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
-    runs.push_back({blocks.mtp_input});
+    const auto table = static_cast<std::size_t>(table_gradient_of_module(p, i));
+    runs.push_back({blocks.mtp_inputs[table]});
     for (const LayerKind kind : kinds) {
       const MegatronLayer& layer = blocks.layers[kind];
       runs.push_back({full ? layer.recomputed : layer.kept});

@@ -86,7 +86,8 @@ void gather_experts_by_buckets(std::vector<Call>& calls,
 std::vector<Call> megatron_update_calls(const Problem& problem,
                                         const WeightInventory& inventory,
                                         const Stage& stage) {
-  const ReplicaRecipe recipe = zero_recipe(problem);
+  ReplicaRecipe recipe = zero_recipe(problem);
+  recipe.gradient_bytes = reduced_gradient_bytes(problem);
   std::vector<Call> calls = replica_calls(problem, inventory, stage, recipe);
   if (recipe.gathers_in_passes) {
     gather_ends_once(calls, fsdp_gathered_ends(problem, inventory, stage));

@@ -117,24 +117,6 @@ std::vector<Border> borders() {
       {"M-mtp", on(megatron, "llama3-8b", {}),
        [](Problem& p) { p.runtime.megatron.mtp_num_layers = 65; },
        [](Problem& p) { p.runtime.megatron.mtp_num_layers = 64; }},
-      {"M-fsdp-mtp", on(megatron, "llama3-8b", whole_shards),
-       [](Problem& p) {
-         p.runtime.megatron.mtp_num_layers = 2;
-         p.runtime.megatron.mtp_use_repeated_layer = true;
-       },
-       [](Problem& p) { p.runtime.megatron.mtp_num_layers = 1; }},
-      {"M-fsdp-mtp", on(megatron, "llama3-8b", whole_shards),
-       [](Problem& p) {
-         p.runtime.megatron.mtp_num_layers = 1;
-         p.model.mtp_kinds = {LayerKind::dense, LayerKind::dense};
-       },
-       [](Problem& p) { p.model.mtp_kinds.pop_back(); }},
-      {"M-fsdp-mtp", on(megatron, "llama3-8b", whole_shards),
-       [](Problem& p) {
-         p.runtime.megatron.mtp_num_layers = 1;
-         p.model.mtp_kinds = {LayerKind::dense, LayerKind::dense};
-       },
-       [](Problem& p) { p.runtime.megatron.mtp_num_layers = 0; }},
       {"M-optimizer", on(megatron, "llama3-8b", eight), optimizer(OptimizerKind::adam8bit),
        optimizer(OptimizerKind::adam)},
       {"M-own-latents", on(megatron, "deepseek-v2-lite", {}),

@@ -117,6 +117,92 @@ TEST_CASE("Megatron-FSDP holds as many layers as its queues let through") {
   }
 }
 
+// Where ranks that divide the experts are as many as those that divide the rest, each has its
+// experts alone.
+TEST_CASE("experts that no other rank has a part of are in no bucket") {
+  const auto of_experts = [](std::int64_t ep, GradientType reduced) {
+    Problem p = problem(Runtime::megatron, "qwen3-30b-a3b",
+                        {.dp = 8, .ep = ep, .zero = ZeroStage::parameters});
+    p.runtime.megatron.megatron_fsdp_grad_comm_dtype = reduced;
+    return buckets_of(p);
+  };
+  const auto lists = [](const FsdpBuckets& buckets) { return buckets.blocks.at(1).buckets; };
+  const GradientType same = GradientType::automatic;
+  CHECK(lists(of_experts(4, same)).at_mlp_weights.size() == 1);
+  CHECK(lists(of_experts(4, same)).after_forward.size() == 2);
+  CHECK(lists(of_experts(8, same)).at_mlp_weights.empty());
+  CHECK(lists(of_experts(8, same)).after_forward.size() == 1);
+  // Gradients that are reduced in another type are copied when all of them are there.
+  const BucketsOfBlock wide = lists(of_experts(8, GradientType::fp32));
+  CHECK(wide.at_mlp_weights.empty());
+  const std::int64_t of_layer = 3 * 2048 * 768 * 128 / 8;
+  CHECK(std::ranges::count(wide.after_backward,
+                           BucketEvent{BucketEvent::gradients, true, Bytes{4 * of_layer}}) == 1);
+}
+
+TEST_CASE("the gradients of Megatron-FSDP are kept and reduced in types of their own") {
+  Problem p = problem(Runtime::megatron, "llama3-8b", {.dp = 8, .zero = ZeroStage::parameters});
+  const auto kept = [&] {
+    return model_states(p, weight_inventory(p.model), stages(p).front()).gradients;
+  };
+  const auto reduced = [&] {
+    return buckets_of(p).blocks.at(1).buckets.at_mlp_weights.at(0).bytes;
+  };
+  const Bytes half_kept = kept(), half_reduced = reduced();
+  p.runtime.megatron.megatron_fsdp_main_grads_dtype = GradientType::fp32;
+  CHECK(kept() == 2 * half_kept);
+  CHECK(reduced() == 2 * half_reduced);
+  p.runtime.megatron.megatron_fsdp_grad_comm_dtype = GradientType::bf16;
+  CHECK(kept() == 2 * half_kept);
+  CHECK(reduced() == half_reduced);
+  p.runtime.megatron.megatron_core = 16;  // which had neither
+  CHECK(reduced() == 2 * half_reduced);
+}
+
+// A module's layers are units; what leads into them is in none.
+TEST_CASE("modules that predict further tokens have a bucket a layer") {
+  const auto with = [](std::int64_t modules, bool repeated) {
+    Problem p = problem(Runtime::megatron, "nemotron-3.5-lightning-30b-a3b",
+                        {.dp = 8, .ep = 4, .zero = ZeroStage::parameters});
+    p.runtime.megatron.mtp_num_layers = modules;
+    p.runtime.megatron.mtp_use_repeated_layer = repeated;
+    return p;
+  };
+  const auto blocks = [](const Problem& p) {
+    std::vector<BucketsOfBlock> list;
+    for (const BucketRun& run : buckets_of(p).blocks) {
+      list.insert(list.end(), static_cast<std::size_t>(run.count), run.buckets);
+    }
+    return list;
+  };
+  const auto gathers = [](const BucketsOfBlock& block) { return block.after_forward.size(); };
+  const Problem two = with(2, false), again = with(2, true);
+  const std::vector<BucketsOfBlock> own = blocks(two), same = blocks(again);
+  // Embedding, 52 layers, and of each module an input, attention, experts and a head.
+  REQUIRE(own.size() == 1 + 52 + 2 * 4 + 1);
+  REQUIRE(same.size() == own.size());
+  for (const std::size_t input : {53u, 57u}) {
+    CHECK(own[input] == BucketsOfBlock{});
+    CHECK(gathers(own[input + 1]) == 1);  // attention
+    CHECK(gathers(own[input + 2]) == 2);  // what all ranks divide, and experts
+    CHECK(own[input + 2].at_mlp_weights.size() == 1);
+  }
+  // One that runs twice has its gradients from its last run to its first.
+  CHECK(same[59].at_mlp_weights.size() == 1);
+  CHECK(same[55].at_mlp_weights.empty());
+  most_of(buckets_of(again));  // all that is made goes
+  const std::int64_t h = 2688;
+  const auto ends = [](const Problem& p) {
+    std::int64_t sum = 0;
+    for (const auto& bucket : buckets_of_ends(p, weight_inventory(p.model), stages(p).front())) {
+      sum += elements(bucket);
+    }
+    return sum;
+  };
+  CHECK(ends(two) - ends(again) == 2 * h * h + 3 * h);
+  CHECK(ends(again) - ends(with(0, false)) == 2 * h * h + 3 * h);
+}
+
 // A search bounds by them what it has not looked at (least_megatron_stage_bytes).
 TEST_CASE("no narrower group of Megatron-FSDP holds less than the least of its buckets") {
   const auto [model, ep] = GENERATE(table<std::string_view, std::int64_t>(

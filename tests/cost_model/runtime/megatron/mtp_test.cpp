@@ -1,8 +1,11 @@
 // Multi-token prediction against sums worked by hand.
 #include "cost_model/runtime/megatron/mtp.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "cost_model/program/play.hpp"
 #include "cost_model/remember/evaluator.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
@@ -82,6 +85,33 @@ TEST_CASE("a module that runs again is held once, and keeps as much each time") 
   CHECK(kept(p) == all);
   CHECK(parameters(p) == parameters(with_modules("llama3-8b", 1, {})));
   CHECK(parameters(p) < held);
+}
+
+// Autograd adds up the gradients of a table that several modules read: the first that is made, by
+// the last module, is there until the embedding has its own, or until the first module has where
+// the embedding is on another stage.
+TEST_CASE("a module's gradient of the embedding waits for the others of the same table") {
+  const auto waiting = [](std::int64_t modules, std::int64_t pp) {
+    const Problem p = with_modules("llama3-8b", modules, {.pp = pp});
+    const Evaluator evaluator(p);
+    const StageProgram program = evaluator.stage_program(p, stages(p).back());
+    std::string moments;
+    play_step(program, {{PassKind::forward, 0, 0}, {PassKind::backward, 0, 0}},
+              {.tensor = [&](const Played& event) {
+                if (event.tensor.name != waiting_table_gradient.name) return;
+                CHECK(event.tensor.bytes == Bytes{2 * 128'256 * 4096});
+                moments +=
+                    fmt::format("{}{} ", event.allocates ? "made at " : "gone at ", event.block);
+              }});
+    return moments;
+  };
+  // Embedding 0, layers 1 to 32, then input, layer and head of each module.
+  CHECK(waiting(0, 1).empty());
+  CHECK(waiting(1, 1) == "made at 33 gone at 0 ");
+  CHECK(waiting(2, 1) == "made at 36 gone at 0 ");
+  // Layers 0 to 7.
+  CHECK(waiting(1, 4).empty());
+  CHECK(waiting(2, 4) == "made at 11 gone at 8 ");
 }
 
 // Attention and experts, each a block of its own between the module's input and its head.
