@@ -1,10 +1,11 @@
 #pragma once
 // What Megatron-FSDP gathers and reduces around the passes of a rank's blocks, bucket by bucket.
 //
-// A layer is a unit of one bucket, of two where it has experts. It is gathered ahead of its passes,
-// as many buckets as hold half of the elements that may travel, and released after each. What is in
-// no layer stays gathered. A bucket of gradients is made for the layer's first weight gradient, and
-// freed when so many elements wait behind it; that of embedding and head waits for both.
+// A layer, of MTP modules too, is a unit of one bucket, of two where it has experts; experts that no
+// other rank has a part of are in none. It is gathered ahead of its passes, as many buckets as hold
+// half of the elements that may travel, and released after each. What is in no layer stays
+// gathered. A bucket of gradients is made for the layer's first weight gradient, and freed when so
+// many elements wait behind it; that of embedding and head waits for both.
 // Source: Megatron-LM @d98e8a64dd core/distributed/fsdp/src/megatron_fsdp: megatron_fsdp.py hooks,
 // param_and_grad_buffer.py AllGatherPipeline, GradReducePipeline.
 
