@@ -163,15 +163,18 @@ std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count) {
   terms.push_back({"output head", 1, head_flops(model, s)});
   if (const std::int64_t modules = trained_mtp_modules(problem); modules > 0) {
     // Each has layers, a projection, and passes the head once more.
-    double scores = 0, linears = 0;
-    for (const LayerKind kind : kinds_of_mtp_module(model)) {
-      scores += layer_mixing_flops(model, kind, s, count);
-      linears += layer_linear_flops(model, kind, s);
-    }
     const bool full = problem.layout.recompute == Recompute::full;
-    const double again = full ? static_cast<double>(modules) * (linears + scores) : 0;
+    double layers = 0, again = 0;
+    std::int64_t place = 0;
+    for (const LayerKind kind : kinds_of_mtp_module(model)) {
+      const double layer =
+          layer_mixing_flops(model, kind, s, count) + layer_linear_flops(model, kind, s);
+      layers += layer;
+      if (full && repeats_mtp_layer(problem, place++)) again += layer;
+    }
     terms.push_back({"linears and scores of an MTP module", modules,
-                     linears + scores + mtp_projection_flops(model, s), again});
+                     layers + mtp_projection_flops(model, s),
+                     static_cast<double>(modules) * again});
     terms.push_back({"output head of an MTP module", modules, head_flops(model, s)});
   }
   return terms;

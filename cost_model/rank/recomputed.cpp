@@ -36,6 +36,12 @@ bool recomputes_layer(const Problem& problem, const LayerRange& chunk, std::int6
   return repeated_layers(problem).has(layer - chunk.first);
 }
 
+bool repeats_mtp_layer(const Problem& problem, std::int64_t place) {
+  if (problem.layout.recompute == Recompute::none) return false;
+  const RepeatedLayers repeated = repeated_layers(problem);
+  return repeated.has(place) && (!repeated.first || !problem.model.mtp_kinds.empty());
+}
+
 bool drops(const Problem& problem, RecomputeModule module) {
   return problem.layout.recompute == Recompute::selective &&
          (problem.runtime.megatron.recompute_modules & repeated_by(module)) != 0;

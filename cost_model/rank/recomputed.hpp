@@ -42,6 +42,12 @@ struct RepeatedLayers {
 /// The layers that the layout's policy takes, where it has one.
 RepeatedLayers repeated_layers(const Problem& problem);
 
+/// Whether it takes the layer at this place of an MTP module. Block recompute leaves one alone that
+/// is the module's only layer, and takes the first ones of several (Megatron-LM @d98e8a64dd
+/// core/transformer/multi_token_prediction.py, core/models/hybrid/hybrid_block.py
+/// _checkpointed_forward).
+bool repeats_mtp_layer(const Problem& problem, std::int64_t place);
+
 /// What runs again in a runtime that repeats all of all layers or nothing.
 inline RepeatSet repeats_no_part(const Problem&) {
   return 0;

@@ -45,6 +45,7 @@ Reason eight_bit_parameters(const Problem&);
 
 // reasons_kept.cpp
 Reason groups_need_full_recompute(const Problem&);
+Reason mtp_modules_run_again_alone(const Problem&);
 Reason modules_of_model(const Problem&);
 Reason offloaded_layers_alone(const Problem&);
 Reason expert_overlap_keeps_layers(const Problem&);

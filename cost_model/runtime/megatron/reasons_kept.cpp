@@ -17,6 +17,16 @@ Reason groups_need_full_recompute(const Problem& p) {
                  "recompute_modules");
 }
 
+// core/transformer/multi_token_prediction.py _checkpointed_forward asserts it.
+Reason mtp_modules_run_again_alone(const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  const bool groups = p.layout.recompute == Recompute::full && set.recompute_num_layers > 1 &&
+                      set.recompute_method == RecomputeMethod::uniform;
+  return because(groups && trained_mtp_modules(p) > 0,
+                 "mtp_num_layers goes without groups of layers that run again: "
+                 "recompute_num_layers 1, or recompute_method block");
+}
+
 Reason modules_of_model(const Problem& p) {
   if (p.layout.recompute != Recompute::selective) return std::nullopt;
   const unsigned modules = p.runtime.megatron.recompute_modules;

@@ -60,6 +60,7 @@ constexpr Rule rows[] = {
     rules::dualpipe_pairs,
     {"M-offloaded-layers", recompute, set_of({pp, recompute}), offloaded_layers_alone},
     {"M-recompute-groups", recompute, set_of({recompute}), groups_need_full_recompute},
+    {"M-mtp-recompute", recompute, set_of({recompute}), mtp_modules_run_again_alone},
     {"M-recompute-modules", recompute_modules, set_of({recompute, recompute_modules}),
      modules_of_model},
     {"M-expert-overlap-recompute", recompute, set_of({recompute, recompute_modules}),

@@ -1,6 +1,7 @@
 // What does a pipeline rank of Megatron-Core hold and run? Front door: megatron_stage.
 #include <algorithm>
 
+#include "cost_model/rank/recomputed.hpp"
 #include "cost_model/runtime/megatron/code.hpp"
 #include "cost_model/runtime/megatron/fsdp_buckets.hpp"
 #include "cost_model/runtime/megatron/layer.hpp"
@@ -124,9 +125,10 @@ void add_mtp_modules(Runs& runs, const Problem& p, const MegatronBlocks& blocks)
   for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
     const auto table = static_cast<std::size_t>(table_gradient_of_module(p, i));
     runs.push_back({blocks.mtp_inputs[table]});
-    for (const LayerKind kind : kinds) {
-      const MegatronLayer& layer = blocks.layers[kind];
-      runs.push_back({full ? layer.recomputed : layer.kept});
+    for (std::int64_t place = 0; place < std::ssize(kinds); ++place) {
+      const MegatronLayer& layer = blocks.layers[kinds[static_cast<std::size_t>(place)]];
+      const bool again = full && repeats_mtp_layer(p, place);
+      runs.push_back({again ? layer.recomputed : layer.kept});
     }
     runs.push_back({blocks.mtp_head});
   }

@@ -201,6 +201,18 @@ std::vector<Border> borders() {
          p.model.attention.output_gate = false;
          p.model.layer_kinds.clear();
        }},
+      {"M-mtp-recompute", on(megatron, "llama3-8b", {.recompute = Recompute::full}),
+       [](Problem& p) {
+         p.runtime.megatron.mtp_num_layers = 1;
+         p.runtime.megatron.recompute_num_layers = 2;
+       },
+       [](Problem& p) { p.runtime.megatron.recompute_method = RecomputeMethod::block; }},
+      {"M-mtp-recompute", on(megatron, "llama3-8b", {.recompute = Recompute::full}),
+       [](Problem& p) {
+         p.runtime.megatron.mtp_num_layers = 1;
+         p.runtime.megatron.recompute_num_layers = 2;
+       },
+       [](Problem& p) { p.runtime.megatron.recompute_num_layers = 1; }},
       {"M-recompute-modules", on(megatron, "qwen3.5-9b", {.recompute = Recompute::selective}),
        [](Problem& p) {
          p.runtime.megatron.recompute_modules = bit_of(RecomputeModule::gdn_norm_out);

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "cost_model/kernel/flops.hpp"
 #include "cost_model/program/play.hpp"
+#include "cost_model/rank/recomputed.hpp"
 #include "cost_model/remember/evaluator.hpp"
 #include "tests/catch.hpp"
 #include "tests/specs.hpp"
@@ -85,6 +87,38 @@ TEST_CASE("a module that runs again is held once, and keeps as much each time") 
   CHECK(kept(p) == all);
   CHECK(parameters(p) == parameters(with_modules("llama3-8b", 1, {})));
   CHECK(parameters(p) < held);
+}
+
+// Recompute of the first layers of each chunk leaves a module's only layer alone.
+TEST_CASE("a module's layer runs again where each layer does, and not where some do") {
+  struct Answer {
+    Bytes kept;    // by the module's layer
+    double again;  // FLOPs that recompute repeats
+  };
+  const auto of = [](RecomputeMethod method, std::int64_t layers) {
+    Problem p = with_modules("llama3-8b", 1, {.recompute = Recompute::full});
+    p.runtime.megatron.recompute_method = method;
+    p.runtime.megatron.recompute_num_layers = layers;
+    const Evaluator evaluator(p);
+    const StageProgram program = evaluator.stage_program(p, stages(p).back());
+    const Runs& runs = program.chunks.back().runs;
+    const StepFlops flops = step_flops(p, ScoreCount::causal);
+    return Answer{runs.at(runs.size() - 3).block->forward.left.allocated(),
+                  flops.hardware - flops.model};
+  };
+  const Answer all = of(RecomputeMethod::uniform, 1), first = of(RecomputeMethod::block, 32);
+  CHECK(all.kept == Bytes{2 * 4096 * 4096});  // its input
+  CHECK(first.kept > 10 * all.kept);
+  CHECK(all.again == Approx(33.0 / 32 * first.again));
+
+  // Of several it takes as many first ones as of a chunk.
+  Problem several = with_modules("nemotron-3.5-lightning-30b-a3b", 1, {});
+  several.layout.recompute = Recompute::full;
+  CHECK(repeats_mtp_layer(several, 1));
+  several.runtime.megatron.recompute_method = RecomputeMethod::block;
+  several.runtime.megatron.recompute_num_layers = 1;
+  CHECK(repeats_mtp_layer(several, 0));
+  CHECK_FALSE(repeats_mtp_layer(several, 1));
 }
 
 // Autograd adds up the gradients of a table that several modules read: the first that is made, by
