@@ -26,7 +26,7 @@ constexpr MeasuredBand engine_bands[] = {
 // projections.
 constexpr MeasuredBand hybrid_bands[] = {{"Hopper", 8, true, 0.22},
                                          {"Blackwell", 8, true, 0.27},
-                                         {"Blackwell Ultra", 8, true, 0.26},
+                                         {"Blackwell Ultra", 8, true, 0.258},
                                          {"Blackwell Ultra", 4, true, 0.56}};
 
 // Megatron-LM's own layers: Narayanan et al. 2021, Korthikanti et al. 2022, vTrain.
