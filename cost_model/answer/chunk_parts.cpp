@@ -59,11 +59,10 @@ ModelParts model_parts(const Problem& p,
   for (std::int64_t module = 0; module < trained_mtp_modules(p); ++module) {
     const PassTime ends = pass_time(times.mtp_ends.kernels) - pass_time(head);
     of.parts.push_back({fmt::format("input of MTP module {}", module), ends, &modules.mtp_input});
-    std::int64_t place = 0;
-    for (const LayerKind kind : kinds_of_mtp_module(p.model)) {
+    for (const auto& [kind, repeated] : mtp_layers(p)) {
       const TimedBlock& block = times.layer(kind);
       add_part(fmt::format("layer of MTP module {}", module), block.kernels, modules.layer(kind),
-               block.again(repeats_mtp_layer(p, place++)));
+               block.again(repeated));
     }
     add_part(fmt::format("head of MTP module {}", module), head, modules.head);
   }

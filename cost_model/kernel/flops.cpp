@@ -165,12 +165,11 @@ std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count) {
     // Each has layers, a projection, and passes the head once more.
     const bool full = problem.layout.recompute == Recompute::full;
     double layers = 0, again = 0;
-    std::int64_t place = 0;
-    for (const LayerKind kind : kinds_of_mtp_module(model)) {
+    for (const auto& [kind, repeated] : mtp_layers(problem)) {
       const double layer =
           layer_mixing_flops(model, kind, s, count) + layer_linear_flops(model, kind, s);
       layers += layer;
-      if (full && repeats_mtp_layer(problem, place++)) again += layer;
+      if (full && repeated) again += layer;
     }
     terms.push_back({"linears and scores of an MTP module", modules,
                      layers + mtp_projection_flops(model, s),

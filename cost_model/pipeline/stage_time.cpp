@@ -72,9 +72,8 @@ Work work_of(const Problem& p, const BlockTimes& blocks, const Stage& chunk) {
   }
   if (!chunk.head) return work;
   for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
-    std::int64_t place = 0;
-    for (const LayerKind kind : kinds_of_mtp_module(p.model)) {
-      add_blocks(work, blocks.layer(kind), 1, repeats_mtp_layer(p, place++) ? 1 : 0);
+    for (const auto& [kind, repeated] : mtp_layers(p)) {
+      add_blocks(work, blocks.layer(kind), 1, repeated ? 1 : 0);
     }
     add_end(work, blocks.mtp_ends);
   }

@@ -36,10 +36,15 @@ bool recomputes_layer(const Problem& problem, const LayerRange& chunk, std::int6
   return repeated_layers(problem).has(layer - chunk.first);
 }
 
-bool repeats_mtp_layer(const Problem& problem, std::int64_t place) {
-  if (problem.layout.recompute == Recompute::none) return false;
+std::vector<MtpLayer> mtp_layers(const Problem& problem) {
   const RepeatedLayers repeated = repeated_layers(problem);
-  return repeated.has(place) && (!repeated.first || !problem.model.mtp_kinds.empty());
+  const bool takes = problem.layout.recompute != Recompute::none &&
+                     (!repeated.first || !problem.model.mtp_kinds.empty());
+  std::vector<MtpLayer> layers;
+  for (const LayerKind kind : kinds_of_mtp_module(problem.model)) {
+    layers.push_back({kind, takes && repeated.has(std::ssize(layers))});
+  }
+  return layers;
 }
 
 bool drops(const Problem& problem, RecomputeModule module) {

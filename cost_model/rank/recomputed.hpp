@@ -2,6 +2,7 @@
 // Which parts of a layer run forward a second time, before their backward pass.
 
 #include <optional>
+#include <vector>
 
 #include "cost_model/question/problem.hpp"
 #include "cost_model/rank/stages.hpp"
@@ -42,11 +43,17 @@ struct RepeatedLayers {
 /// The layers that the layout's policy takes, where it has one.
 RepeatedLayers repeated_layers(const Problem& problem);
 
-/// Whether it takes the layer at this place of an MTP module. Block recompute leaves one alone that
-/// is the module's only layer, and takes the first ones of several (Megatron-LM @d98e8a64dd
+/// A layer of an MTP module, and whether the policy takes it.
+struct MtpLayer {
+  LayerKind kind;
+  bool repeated;
+};
+
+/// Those of a module, in model order. Block recompute leaves one alone that is the module's only
+/// layer, and takes the first ones of several (Megatron-LM @d98e8a64dd
 /// core/transformer/multi_token_prediction.py, core/models/hybrid/hybrid_block.py
 /// _checkpointed_forward).
-bool repeats_mtp_layer(const Problem& problem, std::int64_t place);
+std::vector<MtpLayer> mtp_layers(const Problem& problem);
 
 /// What runs again in a runtime that repeats all of all layers or nothing.
 inline RepeatSet repeats_no_part(const Problem&) {

@@ -209,7 +209,7 @@ namespace {
 
 using Kinds = std::vector<LayerKind>;
 
-// Before a module's layers.
+// What leads into a module's layers.
 void add_mtp_input(std::vector<Weight>& out, const ModelSpec& model) {
   const std::int64_t h = model.hidden_size;
   out.push_back({"eh_proj", "eh_proj", h, 2 * h, Split::rows});
@@ -217,13 +217,11 @@ void add_mtp_input(std::vector<Weight>& out, const ModelSpec& model) {
   add_norm(out, model.norm, "hnorm", h);
 }
 
-// A module without embedding, head and final norm.
-std::vector<Weight> mtp_body(const ModelSpec& model) {
+std::vector<Weight> mtp_layer_weights(const ModelSpec& model) {
   std::vector<Weight> out;
   for (const LayerKind kind : model.layers > 0 ? kinds_of_mtp_module(model) : Kinds{}) {
     append(out, layer_weights(model, kind));
   }
-  add_mtp_input(out, model);
   return out;
 }
 
@@ -240,12 +238,6 @@ std::vector<Weight> head_weights(const ModelSpec& model) {
   return out;
 }
 
-std::vector<Weight> mtp_module_weights(const ModelSpec& model) {
-  std::vector<Weight> out = mtp_body(model);
-  add_norm(out, model.norm, "final_norm", model.hidden_size);
-  return out;
-}
-
 std::vector<Weight> mtp_end_weights(const ModelSpec& model) {
   std::vector<Weight> out;
   add_mtp_input(out, model);
@@ -253,11 +245,18 @@ std::vector<Weight> mtp_end_weights(const ModelSpec& model) {
   return out;
 }
 
+std::vector<Weight> mtp_module_weights(const ModelSpec& model) {
+  std::vector<Weight> out = mtp_layer_weights(model);
+  append(out, mtp_end_weights(model));
+  return out;
+}
+
 std::vector<Weight> mtp_weights(const ModelSpec& model) {
   if (model.mtp_layers == 0) return {};
   // Checkpoints of NVIDIA's hybrid models have embedding and head once.
   if (!model.mtp_kinds.empty()) return mtp_module_weights(model);
-  std::vector<Weight> out = mtp_body(model);
+  std::vector<Weight> out = mtp_layer_weights(model);
+  add_mtp_input(out, model);
   append(out, embedding_weights(model));
   append(out, head_weights(model));
   return out;

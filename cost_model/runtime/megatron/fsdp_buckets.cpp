@@ -77,14 +77,16 @@ class Walk {
       BucketsOfBlock& first = p_.model.tied_embeddings ? head : embedding;
       first.at_other_weights.push_back(made(ends_.front()));
     }
+    std::vector<bool> has_gradients(units());
     for (std::size_t i = passed_.size(); i-- > 0;) {
       const std::size_t unit = passed_[i];
       gather(unit, false, layers[i].before_backward);
       release(unit, layers[i].after_backward);
-      // One that runs several times has gradients from the last run to the first.
-      const auto run = passed_.begin() + static_cast<std::ptrdiff_t>(i);
-      const bool begins = std::find(run + 1, passed_.end(), unit) == passed_.end();
-      const bool ends = std::find(passed_.begin(), run, unit) == run;
+      // One that runs several times has gradients from the last run to the first, which stands
+      // where the unit does.
+      const bool begins = !has_gradients[unit];
+      const bool ends = i == unit;
+      has_gradients[unit] = true;
       for (std::size_t b = firsts_[unit + 1]; b-- > firsts_[unit];) {  // experts come first
         const Bucket& bucket = buckets_[b];
         BucketEvents& first = bucket.of_mlp ? layers[i].at_mlp_weights : layers[i].at_other_weights;

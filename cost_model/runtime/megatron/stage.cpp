@@ -121,14 +121,13 @@ void add_layers(Runs& runs,
 
 void add_mtp_modules(Runs& runs, const Problem& p, const MegatronBlocks& blocks) {
   const bool full = p.layout.recompute == Recompute::full;
-  const std::vector<LayerKind> kinds = kinds_of_mtp_module(p.model);
+  const std::vector<MtpLayer> layers = mtp_layers(p);
   for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
     const auto table = static_cast<std::size_t>(table_gradient_of_module(p, i));
     runs.push_back({blocks.mtp_inputs[table]});
-    for (std::int64_t place = 0; place < std::ssize(kinds); ++place) {
-      const MegatronLayer& layer = blocks.layers[kinds[static_cast<std::size_t>(place)]];
-      const bool again = full && repeats_mtp_layer(p, place);
-      runs.push_back({again ? layer.recomputed : layer.kept});
+    for (const auto& [kind, repeated] : layers) {
+      const MegatronLayer& layer = blocks.layers[kind];
+      runs.push_back({full && repeated ? layer.recomputed : layer.kept});
     }
     runs.push_back({blocks.mtp_head});
   }

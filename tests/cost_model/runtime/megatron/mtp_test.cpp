@@ -114,11 +114,11 @@ TEST_CASE("a module's layer runs again where each layer does, and not where some
   // Of several it takes as many first ones as of a chunk.
   Problem several = with_modules("nemotron-3.5-lightning-30b-a3b", 1, {});
   several.layout.recompute = Recompute::full;
-  CHECK(repeats_mtp_layer(several, 1));
+  CHECK(mtp_layers(several).at(1).repeated);
   several.runtime.megatron.recompute_method = RecomputeMethod::block;
   several.runtime.megatron.recompute_num_layers = 1;
-  CHECK(repeats_mtp_layer(several, 0));
-  CHECK_FALSE(repeats_mtp_layer(several, 1));
+  CHECK(mtp_layers(several).at(0).repeated);
+  CHECK_FALSE(mtp_layers(several).at(1).repeated);
 }
 
 // Autograd adds up the gradients of a table that several modules read: the first that is made, by
