@@ -33,7 +33,8 @@ LinkKind read_link(const JsonObject& object) {
 
 GpuSpec read_gpu(const JsonObject& object) {
   object.allow_only({"name", "aliases", "architecture", "compute_capability", "memory_bytes",
-                     "memory_source", "tflops", "memory_gigabytes_per_second", "sustained_clock",
+                     "memory_source", "tflops", "memory_gigabytes_per_second",
+                     "host_link_gigabytes_per_second_per_direction", "sustained_clock",
                      "sustained_clock_16_bits", "intra_node",
                      "intra_node_gigabytes_per_second_per_direction", "typical_node", "source",
                      "verified", "note"});
@@ -51,6 +52,8 @@ GpuSpec read_gpu(const JsonObject& object) {
   gpu.fp8_flops = peaks.find_number("fp8", 0).value_or(0) * tera;
   gpu.fp4_flops = peaks.find_number("fp4", 0).value_or(0) * tera;
   gpu.memory_bandwidth = object.number("memory_gigabytes_per_second", 1) * giga;
+  gpu.host_link_bandwidth =
+      object.find_number("host_link_gigabytes_per_second_per_direction", 1).value_or(0) * giga;
   gpu.sustained_clock = object.find_number("sustained_clock", 0.01).value_or(1);
   gpu.sustained_clock_16_bits =
       object.find_number("sustained_clock_16_bits", 0.01).value_or(gpu.sustained_clock);

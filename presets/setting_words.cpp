@@ -180,6 +180,17 @@ std::string say_graph_scope(const RuntimeSpec& r) {
   return say_set<GraphScope>(scope == 0 ? 1U : scope);
 }
 
+bool take_offloaded(RuntimeSpec& r, std::string_view text) {
+  if (text != not_given) return take_set<OffloadModule>(r.megatron.offload_modules, text);
+  r.megatron.offload_modules = 0;
+  return true;
+}
+
+std::string say_offloaded(const RuntimeSpec& r) {
+  const unsigned modules = r.megatron.offload_modules;
+  return modules == 0 ? std::string(not_given) : say_set<OffloadModule>(modules);
+}
+
 std::string say_modules(const RuntimeSpec& r) {
   return say_set<RecomputeModule>(r.megatron.recompute_modules);
 }

@@ -34,9 +34,11 @@ std::string say_date(const RuntimeSpec& r);
 bool take_selective_option(RuntimeSpec& r, std::string_view text);
 std::string say_selective_option(const RuntimeSpec& r);
 bool take_modules(RuntimeSpec& r, std::string_view text);
+bool take_offloaded(RuntimeSpec& r, std::string_view text);
 bool take_graph_scope(RuntimeSpec& r, std::string_view text);
 std::string say_graph_scope(const RuntimeSpec& r);
 std::string say_modules(const RuntimeSpec& r);
+std::string say_offloaded(const RuntimeSpec& r);
 bool take_pipeline_layout(RuntimeSpec& r, std::string_view text);
 std::string say_pipeline_layout(const RuntimeSpec& r);
 

@@ -46,6 +46,7 @@ class Draw {
     if (to_host) {
       p.runtime.megatron.cpu_offloading_num_layers = p.runtime.megatron.recompute_num_layers;
     }
+    if (runtime == Runtime::megatron && pick({0, 0, 1}) == 1) draw_groups(p);
     if (p.layout.recompute == Recompute::selective) {  // which takes neither
       p.runtime.megatron.recompute_method = RecomputeMethod::uniform;
       p.runtime.megatron.recompute_num_layers = 0;
@@ -157,6 +158,23 @@ class Draw {
     const std::int64_t layers = p.layout.pp * p.layout.vpp * pick({1, 1, 2}) - ends;
     if (ends == 0 || layers < 1) return;
     set_layers(p.model, layers);
+  }
+
+  // Modules whose saved tensors wait on the host.
+  void draw_groups(Problem& p) {
+    MegatronSettings& m = p.runtime.megatron;
+    if (m.local_layers() || p.layout.recompute == Recompute::full ||
+        m.pipeline_code != PipelineCode::megatron) {
+      return;
+    }
+    m.cpu_offloading_num_layers = 0;
+    const unsigned moe = bit_of(RecomputeModule::moe);
+    const bool again =
+        p.layout.recompute == Recompute::selective && (m.recompute_modules & moe) != 0;
+    m.offload_modules =
+        static_cast<unsigned>(pick({2, 4, 12, 17, 31, again ? 14 : 96, again ? 30 : 127}));
+    m.min_offloaded_tensor_size = pick({0, 0, 1 << 20, 1 << 23});
+    m.activation_offload_fraction = pick({1, 1, 0}) == 1 ? 1 : 0.5;
   }
 
   // Chunks of any size, without layers too.

@@ -24,14 +24,18 @@ Json gpu_json(const GpuSpec& gpu) {
                                     {"fp4", gpu.fp4_flops}}) {
     if (flops > 0) peaks[name] = flops / tera;
   }
-  return {{"name", gpu.name},
-          {"architecture", gpu.architecture},
-          {"compute_capability", gpu.compute_capability},
-          {"memory_bytes", gpu.memory.count()},
-          {"tflops", peaks},
-          {"memory_gigabytes_per_second", gpu.memory_bandwidth / giga},
-          {"sustained_clock", gpu.sustained_clock},
-          {"sustained_clock_16_bits", gpu.sustained_clock_16_bits}};
+  Json out{{"name", gpu.name},
+           {"architecture", gpu.architecture},
+           {"compute_capability", gpu.compute_capability},
+           {"memory_bytes", gpu.memory.count()},
+           {"tflops", peaks},
+           {"memory_gigabytes_per_second", gpu.memory_bandwidth / giga},
+           {"sustained_clock", gpu.sustained_clock},
+           {"sustained_clock_16_bits", gpu.sustained_clock_16_bits}};
+  if (gpu.host_link_bandwidth > 0) {
+    out["host_link_gigabytes_per_second_per_direction"] = gpu.host_link_bandwidth / giga;
+  }
+  return out;
 }
 
 Json tables_json(const std::vector<MeasuredCollective>& tables) {

@@ -2,6 +2,8 @@
 // How long the host takes to launch a layer's kernels: the floor of a layer's time, however fast
 // the GPU.
 
+#include <algorithm>
+
 #include "cost_model/kernel/module_time.hpp"
 #include "cost_model/question/problem.hpp"
 
@@ -16,6 +18,11 @@ struct HostTime {
     forward += other.forward;
     backward += other.backward;
     return *this;
+  }
+  /// To at least so many seconds each.
+  void raise(double seconds) {
+    forward = std::max(forward, seconds);
+    backward = std::max(backward, seconds);
   }
 };
 

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "cost_model/pipeline/host_update.hpp"
 #include "cost_model/question/runtime_code.hpp"
 #include "cost_model/rank/loss_parts.hpp"
 #include "cost_model/rank/recomputed.hpp"
@@ -60,6 +61,12 @@ Layout base_of(const Layout& l, LayerPart part) {
   base.schedule = l.schedule;
   base.loss_chunks = l.loss_chunks;
   return base;
+}
+
+// What a layer takes to reach the host's memory, and to come back.
+double copy_seconds(const Problem& p, LayerKind kind) {
+  const Bytes moved = code_of(p).moved_to_host(p, kind);
+  return moved == Bytes{} ? 0 : static_cast<double>(moved.count()) / host_link_bandwidth(p.cluster);
 }
 
 }  // namespace
@@ -119,7 +126,10 @@ const TimedBlock& BlockClock::Layer::timed(const Problem& problem) {
   timed_.lesser.reset();
   if (sets.second != 0) timed_.lesser = repeated(problem, sets.second);
   timed_.kernels.host = layer_host_wait(problem, kind_, modules_);
-  if (has_rest(part_)) timed_.kernels.host += layer_host_time(problem, kind_);
+  if (has_rest(part_)) {
+    timed_.kernels.host += layer_host_time(problem, kind_);
+    timed_.kernels.host.raise(copy_seconds(problem, kind_));
+  }
   return timed_;
 }
 

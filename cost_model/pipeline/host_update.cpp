@@ -24,6 +24,13 @@ constexpr double reached = 0.46;  // of the memory's rate, by DeepSpeed's CPU-Ad
 
 }  // namespace
 
+double host_link_bandwidth(const ClusterSpec& cluster) {
+  return cluster.host_link_bandwidth > 0        ? cluster.host_link_bandwidth
+         : cluster.gpu.host_link_bandwidth > 0  ? cluster.gpu.host_link_bandwidth
+         : cluster.intra_node == LinkKind::pcie ? cluster.intra_node_bandwidth
+                                                : rates_of(cluster.gpu).link;
+}
+
 double host_update_seconds(const Problem& p, std::int64_t updated, std::int64_t matrices) {
   const ClusterSpec& cluster = p.cluster;
   const HostRates rates = rates_of(cluster.gpu);
@@ -36,10 +43,8 @@ double host_update_seconds(const Problem& p, std::int64_t updated, std::int64_t 
                        elements * static_cast<double>(fp32 + recipe.parameter_bytes);
   const double sent =
       elements * static_cast<double>(recipe.gradient_bytes + recipe.parameter_bytes);
-  const double link = cluster.host_link_bandwidth > 0        ? cluster.host_link_bandwidth
-                      : cluster.intra_node == LinkKind::pcie ? cluster.intra_node_bandwidth
-                                                             : rates.link;
-  return sent / link + moved * static_cast<double>(ranks) / (reached * rates.memory);
+  return sent / host_link_bandwidth(cluster) +
+         moved * static_cast<double>(ranks) / (reached * rates.memory);
 }
 
 }  // namespace zeroplan

@@ -1,9 +1,13 @@
 #pragma once
-// How long an optimizer step takes on the host.
+// How fast the host is: its link, and an optimizer step on it.
 
 #include "cost_model/states/model_states.hpp"
 
 namespace zeroplan {
+
+/// Bytes a second of a GPU's link to the host's memory, in one direction: as measured, else the
+/// GPU's own, else PCI Express of its time.
+double host_link_bandwidth(const ClusterSpec& cluster);
 
 /// Seconds from the last gradient on the GPU until the updated 16-bit parameters are back on it:
 /// over PCI Express there and back, and Adam at the pace of the host's memory, which the ranks of a

@@ -86,6 +86,7 @@ struct StageProgram {
   Bytes boundary;                 // x0: what crosses between stages for one micro-batch
   bool borders_resident = false;  // received tensors have buffers among what is resident
   bool forgets_borders = false;   // what crosses lives as long as its micro-batch's graph
+  bool passes_differ = false;     // also of chunks whose layers are of the same kinds
   std::optional<EarlyReceipts> early;
 };
 

@@ -29,7 +29,8 @@ struct GpuSpec {
   double fp8_flops = 0;
   double fp4_flops = 0;
 
-  double memory_bandwidth = 0;  // bytes/s
+  double memory_bandwidth = 0;     // bytes/s
+  double host_link_bandwidth = 0;  // bytes/s in one direction; 0: PCI Express of its time
   // Factors on the rate that its generation sustains in training, by what the board's power leaves;
   // products of 16 bits take more of it than narrower ones do for as many clocks.
   double sustained_clock = 1;

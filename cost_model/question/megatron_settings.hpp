@@ -64,6 +64,28 @@ struct Spellings<RecomputeModule> {
       "mla_up_proj", "moe", "shared_experts", "gdn_norm_out"};
 };
 
+/// Modules of a layer whose saved tensors may wait on the host, as bits of a set; in the order in
+/// which a layer's forward pass enters them.
+enum class OffloadModule {
+  attn_norm,
+  qkv_linear,
+  core_attn,
+  attn_proj,
+  mlp_norm,
+  expert_fc1,
+  moe_act,
+  fused_group_mlp
+};
+template <>
+struct Spellings<OffloadModule> {
+  static constexpr std::array<std::string_view, 8> value{
+      "attn_norm", "qkv_linear", "core_attn", "attn_proj",
+      "mlp_norm",  "expert_fc1", "moe_act",   "fused_group_mlp"};
+};
+constexpr unsigned bit_of(OffloadModule module) {
+  return 1U << static_cast<unsigned>(module);
+}
+
 /// How Transformer Engine scales what 8-bit products read.
 enum class Fp8Recipe { delayed, tensorwise, mxfp8, blockwise };
 template <>
@@ -182,7 +204,10 @@ struct MegatronSettings {
   bool use_fused_weighted_squared_relu = false;   // of experts, with the router's probabilities
   bool use_transformer_engine_op_fuser = false;   // experts' activation and casts inside products
   std::int64_t cpu_offloading_num_layers = 0;     // whose saved tensors wait on the host
-  bool init_model_with_meta_device = false;       // Megatron-FSDP builds one module at a time
+  unsigned offload_modules = 0;  // bits of OffloadModule: those whose saved tensors wait there
+  double activation_offload_fraction = 1;      // of their groups, the earlier ones of a pass
+  std::int64_t min_offloaded_tensor_size = 0;  // elements
+  bool init_model_with_meta_device = false;    // Megatron-FSDP builds one module at a time
 
   std::int64_t mtp_num_layers = 0;      // multi-token-prediction modules that are trained
   bool mtp_use_repeated_layer = false;  // they are one, which runs as often

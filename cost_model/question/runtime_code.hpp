@@ -160,6 +160,8 @@ struct RuntimeCode {
       on_host;
   /// What the passes keep on the host of rank `index`: checkpoints, or what layers save.
   Given<Bytes (*)(const Problem&, const Stage&, std::int64_t index)> activations_on_host;
+  /// What a layer's forward pass copies there, and its backward pass back.
+  Given<Bytes (*)(const Problem&, LayerKind)> moved_to_host;
 
   // How fast the runtime is (kernel/, schedule/, pipeline/).
   Of<KernelHabits> kernels;

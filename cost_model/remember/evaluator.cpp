@@ -55,6 +55,7 @@ std::optional<Bytes> Evaluator::highest_of_step(const Problem& problem,
   // Nothing without an allocator: the band asks for activations of the paper's arithmetic too.
   if (!has_allocator(problem) || splits_backward(problem.layout.schedule)) return {};
   const StageProgram program = stage_program(problem, stage);
+  if (program.passes_differ) return {};
   const bool alike = program.chunks.front().first_runs.empty();
   const RankInFlight& profile = in_flight_.find_or_make(
       problem, stage, rank, program, alike ? FirstMicroBatch::alike : FirstMicroBatch::apart);

@@ -63,7 +63,7 @@ Bytes LayoutPieces::boundary() const {
 Bytes LayoutPieces::find_megatron_peak(std::size_t run) const {
   const std::size_t stage = firsts()[run];
   std::optional<Bytes>& known = pieces_.highest[run];
-  if (!splits_backward(problem_.layout.schedule)) {
+  if (!splits_backward(problem_.layout.schedule) && !megatron_passes_differ(problem_)) {
     boost::container::small_vector<ChunkBytes, 4> sizes;
     for (const std::size_t kind : pieces_.list().kinds[stage].in_list) {
       sizes.push_back(chunk_bytes(kind));

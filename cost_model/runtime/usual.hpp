@@ -93,6 +93,9 @@ inline constexpr Choices data_parallel_choices{
     .stages = dividing_stages, .every_stage = every_zero_stage, .offloads = no_offloads};
 
 /// The bytes on the host in a runtime whose passes keep nothing there: none.
+inline Bytes nothing_moved(const Problem&, LayerKind) {
+  return {};
+}
 inline Bytes none_on_host(const Problem&, const Stage&, std::int64_t) {
   return {};
 }

@@ -15,7 +15,7 @@ constexpr unsigned whole_mlp = bit_of(RecomputeModule::mlp) | bit_of(RecomputeMo
 // Whether some layers keep nothing on the device, or several share what they keep.
 bool shares_or_moves(const Problem& p) {
   const MegatronSettings& set = p.runtime.megatron;
-  return set.cpu_offloading_num_layers > 0 ||
+  return set.cpu_offloading_num_layers > 0 || set.offload_modules != 0 ||
          (set.recompute_num_layers > 0 && set.recompute_method != RecomputeMethod::block);
 }
 

@@ -24,6 +24,8 @@ constexpr Named with_value[] = {
     {"ddp-bucket-size", "ddp_bucket_size"},
     {"mtp-num-layers", "mtp_num_layers"},
     {"cpu-offloading-num-layers", "cpu_offloading_num_layers"},
+    {"activation-offload-fraction", "activation_offload_fraction"},
+    {"min-offloaded-tensor-size", "min_offloaded_tensor_size"},
     {"fp8-recipe", "fp8_recipe"},
     {"cuda-graph-impl", "cuda_graph_impl"},
     {"moe-flex-dispatcher-backend", "moe_flex_dispatcher_backend"},
@@ -163,6 +165,10 @@ void add_megatron_settings(std::vector<Entry>& out, const Problem& p) {
     if (const auto text = value(n.setting)) out.push_back({n.argument, *text});
   }
   if (p.runtime.megatron.cpu_offloading_num_layers > 0) out.push_back({"cpu-offloading", nullptr});
+  if (const auto modules = value("offload_modules")) {
+    out.push_back({"fine-grained-activation-offloading", nullptr});
+    out.push_back({"offload-modules", megatron_list(*modules)});
+  }
   if (const auto scope = value("cuda_graph_scope"))
     out.push_back({scope_argument, megatron_list(*scope)});
   for (const Named& n : switched_on) {
@@ -188,6 +194,10 @@ void read_megatron_settings(Entries& entries, Meaning& meaning) {
   }
   for (const Named& n : with_value) meaning.set_if(n.setting, entries.take(n.argument));
   entries.take_flag("cpu-offloading");
+  const auto modules = entries.take("offload-modules");
+  if (entries.take_flag("fine-grained-activation-offloading")) {
+    meaning.set_if("offload_modules", modules);
+  }
   meaning.set_if("cuda_graph_scope", entries.take(scope_argument));
   for (const Named& n : switched_on) {
     if (entries.take_flag(n.argument)) meaning.set(n.setting, "true");

@@ -162,13 +162,14 @@ bool narrows_output_layer(const Row& row) {
 // is none.
 void add_graphs(const Row& row, std::vector<Override>& set) {
   const std::string impl = fact(row, "cuda_graph_impl");
-  std::string scope = fact(row, "cuda_graph_scope");
+  const std::string scope = fact(row, "cuda_graph_scope");
   if (is_on(row, "enable_cuda_graph")) {
     set.emplace_back("cuda_graph_impl", "local");
   } else if (!impl.empty()) {
     set.emplace_back("cuda_graph_impl", impl);
-    std::ranges::replace(scope, '|', ',');
-    if (!scope.empty() && impl != "none") set.emplace_back("cuda_graph_scope", scope);
+    if (!scope.empty() && impl != "none") {
+      set.emplace_back("cuda_graph_scope", with_commas(scope));
+    }
   }
 }
 
@@ -234,7 +235,12 @@ std::vector<Override> completed_settings(const Row& row) {
     if (said == "<torch.float32>") set.emplace_back(type, "fp32");
     if (said == "<torch.bfloat16>") set.emplace_back(type, "bf16");
   }
-  if (is_on(row, "fine_grained_activation_offloading")) throw Skip("offloads by module");
+  if (is_on(row, "fine_grained_activation_offloading")) {
+    set.emplace_back("offload_modules", with_commas(fact(row, "offload_modules")));
+    for (const char* key : {"min_offloaded_tensor_size", "activation_offload_fraction"}) {
+      if (is_set(row, key)) set.emplace_back(key, fact(row, key));
+    }
+  }
   if (const std::string layers = fact(row, "cpu_offloading_num_layers"); !layers.empty()) {
     set.emplace_back("cpu_offloading_num_layers", layers);
   }

@@ -66,7 +66,7 @@ bool fuses_activation(const Row& row) {
 }
 
 // Arguments whose value is a setting of the same meaning.
-constexpr std::array<std::pair<const char*, const char*>, 12> copied{{
+constexpr std::array<std::pair<const char*, const char*>, 14> copied{{
     {"megatron-fsdp-main-grads-dtype", "megatron_fsdp_main_grads_dtype"},
     {"megatron-fsdp-grad-comm-dtype", "megatron_fsdp_grad_comm_dtype"},
     {"cuda-graph-impl", "cuda_graph_impl"},
@@ -79,6 +79,8 @@ constexpr std::array<std::pair<const char*, const char*>, 12> copied{{
     {"decoder-first-pipeline-num-layers", "decoder_first_pipeline_num_layers"},
     {"decoder-last-pipeline-num-layers", "decoder_last_pipeline_num_layers"},
     {"moe-pad-expert-input-to-capacity", "moe_pad_expert_input_to_capacity"},
+    {"activation-offload-fraction", "activation_offload_fraction"},
+    {"min-offloaded-tensor-size", "min_offloaded_tensor_size"},
 }};
 
 // Rows that carry every launch argument: what is absent is at Megatron's default.
@@ -122,6 +124,12 @@ void add_launch_arguments(const Row& row, Settings& set) {
   }
   if (row.has_argument("fp8-param-gather")) flag("fp8_param_gather", true);
   if (sets_workspace(row)) set.emplace_back("cublas_workspace_kib", "32768");
+  if (row.has_argument("delta-offload-bytes-across-pp-ranks")) {
+    throw Skip("offloads other amounts on each rank");
+  }
+  if (row.has_argument("fine-grained-activation-offloading")) {
+    set.emplace_back("offload_modules", with_commas(row.argument("offload-modules", "")));
+  }
   for (const auto& [argument, key] : copied) {
     if (row.has_argument(argument)) set.emplace_back(key, row.argument(argument, ""));
   }

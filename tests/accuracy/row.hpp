@@ -2,6 +2,7 @@
 // One row of a measured corpus: what was run, as it was published, and what was measured. An empty
 // optional was not published.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -115,6 +116,12 @@ struct Row {
 
 inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
+}
+
+/// A list as rows hold it, "a|b", as settings say one.
+inline std::string with_commas(std::string list) {
+  std::ranges::replace(list, '|', ',');
+  return list;
 }
 
 /// Whether the launch arguments say layers of one half each.

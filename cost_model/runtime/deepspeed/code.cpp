@@ -202,6 +202,7 @@ constexpr RuntimeCode deepspeed_code{
     .peaks_at_start = true,  // modules beside the flat buffer
     .on_host = on_host,
     .activations_on_host = checkpoints,
+    .moved_to_host = nothing_moved,
     .kernels = habits,
     .interleaving = even_rounds,
     .sends_block = sends_blocks_in_one_chunk,

@@ -10,14 +10,18 @@ namespace {
 struct KernelInputs {
   TensorList saved;
   TensorList inputs;
+  Tensor latent = BlockWriter::none;  // of keys and values
+  TensorList operands;                // of the kernel, among the saved ones
 
   void free(BlockWriter& w) const {
     w.free(saved);
     w.free(inputs);
+    w.free(latent);
   }
   void join(AttentionTensors& t) const {
     t.saved.insert(t.saved.end(), saved.begin(), saved.end());
     t.inputs.insert(t.inputs.end(), inputs.begin(), inputs.end());
+    t.latents.push_back(latent);
   }
 };
 
@@ -43,7 +47,11 @@ Module query_linear(const MegatronShape& s) {
 KernelInputs write_up_projections(BlockWriter& w, const MegatronShape& s) {
   const MlaSpec& mla = *s.problem.model.attention.mla;
   KernelInputs k;
-  k.saved.push_back(w.save("key-value latent", divided(s, mla.kv_lora_rank)));
+  const auto operand = [&](std::string_view name, Bytes bytes) {
+    k.operands.push_back(w.save(name, bytes));
+    k.saved.push_back(k.operands.back());
+  };
+  k.latent = w.save("key-value latent", divided(s, mla.kv_lora_rank));
   const auto read = [&](std::int64_t width) { return s.linear_input(divided(s, width)); };
   k.inputs.push_back(w.save("normalised query latent", read(query_input(s))));
   k.inputs.push_back(w.save("normalised key-value latent", read(mla.kv_lora_rank)));
@@ -51,15 +59,15 @@ KernelInputs write_up_projections(BlockWriter& w, const MegatronShape& s) {
   w.run(Module::latent_norm);
   const Tensor query_latent = write_column_linear_input(w, s, query_input(s));
   w.run(query_linear(s));
-  k.saved.push_back(w.save("queries", s.features(s.token.query)));  // rotated in place
+  operand("queries", s.features(s.token.query));  // rotated in place
   w.free(query_latent);
   const Tensor latent = write_column_linear_input(w, s, mla.kv_lora_rank);
   const Tensor up = w.temporary("up-projected keys and values",
                                 s.features(s.token.heads * mla.qk_nope_head_dim + s.token.output));
   w.run({Module::kv_up, Module::rotary});
   w.free(latent);
-  k.saved.push_back(w.save("keys", s.features(s.token.key_value)));
-  k.saved.push_back(w.save("values", s.features(s.token.output)));
+  operand("keys", s.features(s.token.key_value));
+  operand("values", s.features(s.token.output));
   w.free(up);
   return k;
 }
@@ -69,7 +77,7 @@ KernelInputs write_up_projections(BlockWriter& w, const MegatronShape& s) {
 // rank needs of all tokens.
 KernelInputs write_latent_inputs(BlockWriter& w, const MegatronShape& s, AttentionTensors& t) {
   const MlaSpec& mla = *s.problem.model.attention.mla;
-  t.saved.push_back(w.save("query latent", divided(s, mla.q_lora_rank)));
+  t.latents.push_back(w.save("query latent", divided(s, mla.q_lora_rank)));
   if (mla.q_lora_rank > 0) w.run(Module::q_down);
   w.run({Module::kv_down, Module::qkv_split});
   const Bytes combined_bytes = divided(s, mla.kv_lora_rank + mla.qk_rope_head_dim);
@@ -81,8 +89,9 @@ KernelInputs write_latent_inputs(BlockWriter& w, const MegatronShape& s, Attenti
   const Tensor rotary = w.temporary("gathered linear input", whole);
   w.call("tp", Collective::all_gather, whole);
   const KernelInputs up = write_up_projections(w, s);
+  t.operands = up.operands;
   if (again) {
-    t.saved.push_back(combined);
+    t.latents.push_back(combined);
     t.saved.push_back(rotary);
     return up;
   }
@@ -90,6 +99,39 @@ KernelInputs write_latent_inputs(BlockWriter& w, const MegatronShape& s, Attenti
   w.free(combined);
   up.join(t);
   return {};
+}
+
+// What the joint projection, or those of latents, leave for their backward passes.
+void leave_projections(BlockWriter& w, const MegatronShape& s, const AttentionTensors& t) {
+  using enum OffloadModule;
+  if (s.host == nullptr) return;
+  if (s.drops_input_norm()) {
+    s.host->copy(w, qkv_linear, t.norm.output, s.token.element);
+  } else {
+    leave(w, s, qkv_linear, {t.norm.output}, s.linear_input_element());
+  }
+  // Two linears read one tensor of 16 bits, of which two copies come back.
+  const bool shared = s.problem.model.attention.mla && !is_quantized(s.problem.training.precision);
+  if (shared) s.host->copy(w, qkv_linear, t.norm.output, s.token.element);
+  leave(w, s, qkv_linear, t.inputs, s.linear_input_element());
+  leave(w, s, qkv_linear, t.latents, s.token.element);
+  leave(w, s, qkv_linear, t.before_norms, s.token.element);
+}
+
+// What the kernel reads leaves with it; of what it gives, which the projection reads too, a copy.
+void leave_kernel(BlockWriter& w, const MegatronShape& s, const AttentionTensors& t, bool again) {
+  using enum OffloadModule;
+  if (s.host == nullptr) return;
+  constexpr std::int64_t fp32 = 4;
+  for (const Tensor operand : t.operands) {
+    if (again) {
+      s.host->copy(w, core_attn, operand, s.token.element);
+    } else {
+      leave(w, s, core_attn, {operand}, s.token.element);
+    }
+  }
+  s.host->copy(w, core_attn, t.output, s.token.element);
+  leave(w, s, core_attn, {t.log_sum_exp}, fp32);
 }
 
 // From the gradient of what was projected up, `mixed`, to that of the norm's output.
@@ -129,6 +171,14 @@ Bytes norm_output(const MegatronShape& s) {
   return (copied ? 2 : 1) * s.linear_input(s.residual());
 }
 
+// The projection's input: the kernel's own output, or a copy of it, beside which that has no reader
+// left but the kernel.
+void leave_projection(BlockWriter& w, const MegatronShape& s, const AttentionTensors& t) {
+  const bool apart = t.projection_input != BlockWriter::none;
+  leave(w, s, OffloadModule::attn_proj, {apart ? t.projection_input : t.output},
+        apart ? s.linear_input_element() : s.token.element);
+}
+
 }  // namespace
 
 AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s) {
@@ -141,6 +191,7 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
   } else {
     viewed = write_grouped_inputs(w, s, t, grouped);
   }
+  leave_projections(w, s, t);
   const ContextCalls context(w, s);
   ContextTensors other = context.forward();
   w.run(Module::core_attention);
@@ -157,12 +208,14 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
     w.free(grouped);
   } else {
     t.saved.insert(t.saved.end(), grouped.begin(), grouped.end());
+    t.operands.insert(t.operands.end(), grouped.begin(), grouped.end());
   }
   const Tensor sum = context.sum_of_parts();
   t.output = w.save("attention output", s.features(s.token.output));
   w.free(sum);
-  if (!unfused(s)) t.saved.push_back(w.save("log-sum-exp", Bytes{4 * s.token.heads * s.tokens}));
+  if (!unfused(s)) t.log_sum_exp = w.save("log-sum-exp", Bytes{4 * s.token.heads * s.tokens});
   w.free(other.kernel);
+  leave_kernel(w, s, t, !dropped.saved.empty());
   dropped.free(w);
   // flash-attn transposes its output when the micro-batch is above 1; all-to-all context
   // parallelism sends it back. Either way the projection reads another tensor than the kernel
@@ -179,6 +232,7 @@ AttentionTensors write_attention_forward(BlockWriter& w, const MegatronShape& s)
                                                   : copied || gated ? output
                                                                     : Bytes{});
   t.result = write_row_linear_forward(w, s, Module::proj, "projection output");
+  leave_projection(w, s, t);
   w.free(viewed);
   w.free(product);
   w.free(other.half);
@@ -191,6 +245,7 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
       write_row_linear_backward(w, s, Module::proj, "attention output gradient", s.token.output);
   w.free(t.dropout_mask);
   w.free_with_weights(t.projection_input);
+  left(w, s, OffloadModule::attn_proj);
   const bool gated = s.problem.model.attention.output_gate;
   const Tensor of_gate = gated ? write_gate_backward(w, s, t.gate, output) : BlockWriter::none;
   const bool latent = s.problem.model.attention.mla.has_value();
@@ -227,13 +282,20 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
   w.free(scores);
   w.free(again.repeated);
   if (!unfused(s)) free_output();
+  w.free(t.log_sum_exp);
   w.free(t.saved);
+  w.free(t.latents);
+  left(w, s, OffloadModule::core_attn);
   for (const Tensor gradient : {of_values, of_keys}) w.free(gradient);
   // Contiguous, rotated back.
   Tensor mixed = w.temporary("mixed qkv gradient", latent ? inputs : mixed_gradient(s));
   context.is_ring() ? w.free(ring.half) : w.free(kernel);
   w.free(of_gate);
-  if (latent) return write_latent_backward(w, s, t, mixed);
+  if (latent) {
+    const Tensor norm = write_latent_backward(w, s, t, mixed);
+    left(w, s, OffloadModule::qkv_linear);
+    return norm;
+  }
   if (turns_heads(s.problem.model)) w.run_backward(Module::rotary);
   if (s.problem.model.attention.qk_norm) w.run_backward(Module::query_key_norm);
   w.run_backward(Module::qkv_split);
@@ -241,6 +303,7 @@ Tensor write_attention_backward(BlockWriter& w, const MegatronShape& s, Attentio
   const Tensor norm = write_column_linear_backward(w, s, Module::qkv, t.norm.output, s.token.hidden,
                                                    projected_width(s));
   free_with_weights(w, s, mixed);
+  left(w, s, OffloadModule::qkv_linear);
   return norm;
 }
 

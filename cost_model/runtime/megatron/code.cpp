@@ -2,6 +2,7 @@
 #include "cost_model/runtime/megatron/code.hpp"
 
 #include "cost_model/program/fold.hpp"
+#include "cost_model/program/schedule.hpp"
 #include "cost_model/runtime/megatron/layer.hpp"
 #include "cost_model/runtime/megatron/offload.hpp"
 #include "cost_model/runtime/megatron/stage.hpp"
@@ -65,14 +66,28 @@ unsigned schedules(const RuntimeSpec& runtime) {
   return 0;
 }
 
-// What layers save, of one micro-batch: there is no pipeline beside it.
-Bytes saved_by_layers(const Problem& p, const Stage&, std::int64_t) {
+// What layers save, of one micro-batch: there is no pipeline beside it. Of modules, of all
+// micro-batches in flight.
+Bytes saved_by_layers(const Problem& p, const Stage& stage, std::int64_t index) {
   Bytes sum;
   for (const LayerKind kind : all_layer_kinds) {
     const std::int64_t count = layers_of_kind(p.model, 0, offloaded_layers(p), kind);
     if (count > 0) sum += count * saved_bytes(megatron_layer(p, kind));
   }
-  return sum;
+  if (p.runtime.megatron.offload_modules == 0) return sum;
+  Bytes most;
+  for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
+    most = std::max(most, moved_by_chunk(p, stage, i));
+  }
+  return sum + chunks_in_flight(p, index) * most;
+}
+
+// A layer that is not among the last; of whole layers, as if each moved its part.
+Bytes moved_by_layer(const Problem& p, LayerKind kind) {
+  if (p.runtime.megatron.offload_modules != 0) return moved_by_groups(p, {.kind = kind});
+  const std::int64_t count = offloaded_layers(p);
+  if (count == 0) return {};
+  return Bytes{saved_bytes(megatron_layer(p, kind)).count() * count / p.model.layers};
 }
 
 // Megatron-FSDP runs no pipeline.
@@ -164,6 +179,7 @@ constexpr RuntimeCode megatron_code{
     .peaks_at_start = false,  // megatron_construction is among its sums
     .on_host = fp32_gradients_on_host,
     .activations_on_host = saved_by_layers,
+    .moved_to_host = moved_by_layer,
     .kernels = megatron_kernels,
     .interleaving = interleaving,
     .sends_block = exchange_waits,

@@ -7,13 +7,14 @@ namespace {
 
 // Norms of queries and keys save contiguous copies of their inputs, and fp32 statistics of each
 // head or of all (TransformerEngine @d0067d0da pytorch/ops/basic/rmsnorm.py).
-void save_query_key_norms(BlockWriter& w, const MegatronShape& s, TensorList& saved) {
+void save_query_key_norms(BlockWriter& w, const MegatronShape& s, AttentionTensors& t) {
   const AttentionSpec& a = s.problem.model.attention;
   const std::int64_t normed = a.joint_qk_norm ? 2 : s.token.heads + s.token.key_value / a.head_dim;
   const std::int64_t statistics = s.problem.model.norm == Norm::layer ? 8 : 4;
-  saved.push_back(
+  t.before_norms.push_back(
       w.save("queries and keys before norms", s.features(s.token.query + s.token.key_value)));
-  saved.push_back(w.save("query and key norm statistics", Bytes{statistics * normed * s.tokens}));
+  t.saved.push_back(t.before_norms.front());
+  t.saved.push_back(w.save("query and key norm statistics", Bytes{statistics * normed * s.tokens}));
   w.run(Module::query_key_norm);
 }
 
@@ -84,16 +85,18 @@ Tensor write_grouped_inputs(BlockWriter& w,
   const bool views_gate = gated && s.token.key_value == s.problem.model.attention.head_dim;
   const bool kept = viewed || s.drops(RecomputeModule::core_attn);
   const Tensor mixed = write_projection(w, s, kept || views_gate);
-  if (normed) save_query_key_norms(w, s, t.saved);
+  if (normed) save_query_key_norms(w, s, t);
   if (rotary) w.run(Module::rotary);
   if (kept) t.saved.push_back(mixed);
+  if (viewed) t.operands.push_back(mixed);
   const auto name = [&](std::string_view turned, std::string_view only_normed,
                         std::string_view in_order) {
     return rotary ? turned : normed ? only_normed : in_order;
   };
   if (!viewed) {
-    t.saved.push_back(w.save(name("rotated queries", "normed queries", "queries in order"),
-                             s.features(s.token.query)));
+    t.operands.push_back(w.save(name("rotated queries", "normed queries", "queries in order"),
+                                s.features(s.token.query)));
+    t.saved.push_back(t.operands.front());
   }
   if (apart || !kept) {
     grouped.push_back(w.save(name("rotated keys", "normed keys", "keys in order"),

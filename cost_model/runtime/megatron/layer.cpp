@@ -38,6 +38,25 @@ FeedForwardTensors write_feed_forward(BlockWriter& w, const MegatronShape& s, La
   return has_experts(kind) ? write_moe_forward(w, s) : write_mlp_forward(w, s);
 }
 
+// What the layer reads leaves with this module, unless somebody beyond `most` holds it.
+void leave_input(BlockWriter& w,
+                 const MegatronShape& s,
+                 OffloadModule module,
+                 InputHolder most = InputHolder::model) {
+  if (s.host == nullptr) return;
+  TensorList input;
+  if (s.host->input_holder() <= most) input.push_back(Block::input);
+  leave(w, s, module, input, s.token.element);
+}
+
+// A norm fused into the joint projection saves the layer's input with that; the caller holds it
+// until the layer returns.
+void leave_fused_input(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
+  if (has_mixer(kind) && !is_linear(kind) && !has_own_input_norm(s.problem)) {
+    leave_input(w, s, OffloadModule::qkv_linear, InputHolder::none);
+  }
+}
+
 // Writes the layer up to the sum with its last residual; that sum is `output`, or new where it is
 // not a slot of the block.
 LayerTensors write_forward(BlockWriter& w, const MegatronShape& s, LayerKind kind) {
@@ -48,12 +67,22 @@ LayerTensors write_forward(BlockWriter& w, const MegatronShape& s, LayerKind kin
     if (s.norms().after) w.run(Module::post_norm);
     if (has_feed_forward(kind)) t.middle = w.save("attention residual", s.residual());
     w.run(Module::residual);
+    leave_input(w, s, OffloadModule::attn_norm);
   }
-  if (!has_feed_forward(kind)) return t;
+  if (!has_feed_forward(kind)) {
+    leave_fused_input(w, s, kind);
+    return t;
+  }
   w.free(t.attention.result);
   t.feed_forward = write_feed_forward(w, s, kind);
   if (s.norms().after) w.run(Module::post_norm);
   w.run(Module::residual);
+  if (t.middle != BlockWriter::none) {
+    leave(w, s, OffloadModule::mlp_norm, {t.middle}, s.token.element);
+  } else {
+    leave_input(w, s, OffloadModule::mlp_norm);
+  }
+  leave_fused_input(w, s, kind);
   return t;
 }
 
@@ -161,6 +190,7 @@ Tensor write_backward(BlockWriter& w,
         has_experts(kind) && s.problem.model.moe->shared_intermediate_size == 0;
     routed_only ? w.free(gradient) : free_output_gradient(w, s, gradient);
     gradient = sum;
+    left(w, s, OffloadModule::mlp_norm);
   }
   if (has_mixer(kind)) {
     const auto half = [&] {
@@ -175,26 +205,69 @@ Tensor write_backward(BlockWriter& w,
     w.free(t.attention.norm.statistics);
     free_output_gradient(w, s, gradient);
     gradient = sum;
+    left(w, s, OffloadModule::attn_norm);
   }
   if (is_quantized(s.problem.training.precision)) w.run_backward(Module::casts);
   if (kernel_habits(s.problem).layer_sum_bytes > 0) w.run_backward(Module::gradient_sum);
   return gradient;
 }
 
-}  // namespace
+// The groups of a layer that leave, in that order.
+std::vector<HostGroups::Sizes> groups_of(const Problem& problem,
+                                         const Leaving& layer,
+                                         RepeatSet dropped) {
+  HostGroups groups(problem, layer, dropped);
+  const MegatronShape s = megatron_shape(problem, dropped, &groups);
+  BlockWriter w(s.residual(), s.residual());
+  write_forward(w, s, layer.kind);
+  return groups.sizes(w);
+}
 
-Block megatron_layer(const Problem& problem, LayerKind kind, RepeatSet dropped) {
-  const MegatronShape s = megatron_shape(problem, dropped);
+// `returned`: of its groups on the host, those that come back before the layer's backward pass.
+Block write_layer(const Problem& problem,
+                  LayerKind kind,
+                  RepeatSet dropped,
+                  HostGroups* host,
+                  std::int64_t returned) {
+  const MegatronShape s = megatron_shape(problem, dropped, host);
   BlockWriter w(s.residual(), s.residual());
   LayerTensors t = write_forward(w, s, kind);
   w.allocate(Block::output);
   w.free(t.result(kind));
   drop(w, s, kind, t);
   w.begin_backward();
+  if (host != nullptr) host->come_back(w, returned);
   restore(w, s, kind, t);
   write_backward(w, s, kind, t, Block::output_grad, Block::input_grad);
   w.free(Block::input);
   return w.finish();
+}
+
+}  // namespace
+
+Block megatron_layer(const Problem& problem, LayerKind kind, RepeatSet dropped) {
+  return write_layer(problem, kind, dropped, nullptr, 0);
+}
+
+Block megatron_layer(const Problem& problem, RepeatSet dropped, const HostPlace& place) {
+  std::vector<HostGroups::Sizes> brought;
+  std::optional<Leaving> layer;  // whose groups these are
+  std::vector<HostGroups::Sizes> groups;
+  for (const Returning& returning : place.brings) {
+    if (layer != returning.layer) groups = groups_of(problem, returning.layer, dropped);
+    layer = returning.layer;
+    brought.push_back(*(groups.rbegin() + returning.left_after));
+  }
+  HostGroups own(problem, place.own, dropped, std::move(brought));
+  return write_layer(problem, place.own.kind, dropped, &own, place.returned);
+}
+
+Bytes moved_by_groups(const Problem& problem, const Leaving& layer) {
+  Bytes all;
+  for (const HostGroups::Sizes& group : groups_of(problem, layer, repeats(problem))) {
+    for (const Bytes bytes : group) all += bytes;
+  }
+  return all;
 }
 
 Block megatron_recomputed_layers(const Problem& problem, const std::vector<LayerKind>& kinds) {

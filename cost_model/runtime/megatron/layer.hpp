@@ -11,9 +11,24 @@
 
 #include "cost_model/program/block.hpp"
 #include "cost_model/question/model.hpp"
+#include "cost_model/runtime/megatron/host_groups.hpp"
 #include "cost_model/runtime/megatron/shape.hpp"
 
 namespace zeroplan {
+
+/// What a module saved goes to the host, where it is one that does; its elements have so many
+/// bytes.
+inline void leave(BlockWriter& w,
+                  const MegatronShape& s,
+                  OffloadModule module,
+                  const TensorList& tensors,
+                  std::int64_t element) {
+  if (s.host != nullptr) s.host->leave(w, module, tensors, element);
+}
+/// The backward pass has left the module.
+inline void left(BlockWriter& w, const MegatronShape& s, OffloadModule module) {
+  if (s.host != nullptr) s.host->left(w, module);
+}
 
 /// What a norm saves.
 struct NormTensors {
@@ -105,9 +120,13 @@ struct StateSpaceTensors {
 /// Attention half of a layer: what its backward pass reads, and its result.
 struct AttentionTensors {
   NormTensors norm;
-  TensorList saved;   // read by the attention kernel's backward pass
-  TensorList scores;  // of attention that is not fused, which softmax's backward pass reads
-  TensorList inputs;  // of the up-projections of latents: queries', then keys' and values'
+  TensorList saved;                        // read by the attention kernel's backward pass
+  Tensor log_sum_exp = BlockWriter::none;  // likewise, of fused attention
+  TensorList scores;        // of attention that is not fused, which softmax's backward pass reads
+  TensorList inputs;        // of the up-projections of latents: queries', then keys' and values'
+  TensorList latents;       // and what these are made of
+  TensorList before_norms;  // queries and keys, where they have some; among what is saved
+  TensorList operands;      // of the kernel: queries, keys, values; saved too, or made again
   Tensor output = BlockWriter::none;            // of the kernel
   Tensor gate = BlockWriter::none;              // of that, or all that it is a view of
   Tensor projection_input = BlockWriter::none;  // where it is not the kernel's own output
@@ -168,9 +187,14 @@ Tensor write_expert_activation(BlockWriter& w, const MegatronShape& s);
 
 /// One layer that keeps what its backward pass reads, except what selective recompute drops.
 Block megatron_layer(const Problem& problem, LayerKind kind, RepeatSet dropped);
+/// The same where groups of what it keeps wait on the host.
+Block megatron_layer(const Problem& problem, RepeatSet dropped, const HostPlace& place);
 inline Block megatron_layer(const Problem& problem, LayerKind kind) {
   return megatron_layer(problem, kind, repeats(problem));
 }
+
+/// What leaves of a layer for the host, of groups.
+Bytes moved_by_groups(const Problem& problem, const Leaving& layer);
 
 /// A group of layers that keeps its input alone, and runs its forward pass again in the backward
 /// pass.

@@ -195,13 +195,21 @@ void write_experts_forward(BlockWriter& w, const MegatronShape& s, FeedForwardTe
       w.save("expert input and probabilities", s.linear_input(tokens) + Bytes{2 * e.received});
   t.fc1_output = w.save("expert fc1 output", rows(e.received, e.branches * e.width));
   w.run(Module::fc1);
+  leave(w, s, OffloadModule::expert_fc1, {t.expert_input}, s.linear_input_element());
   const Tensor made = t.fc1_output;
   t.fc1_output = write_activation_input(w, s, made, s.checkpoints_expert_activation());
   t.activation_output = write_expert_activation(w, s);
   Tensor output = w.temporary("expert output", tokens);
   w.run(Module::fc2);
   if (t.fc1_output != made) w.free(made);
-  if (s.checkpoints_expert_activation()) w.free(t.activation_output);
+  leave(w, s, OffloadModule::moe_act, {t.fc1_output}, s.token.element);
+  leave(w, s, OffloadModule::fused_group_mlp, {t.expert_input}, s.linear_input_element());
+  leave(w, s, OffloadModule::fused_group_mlp, {t.fc1_output}, s.token.element);
+  if (s.checkpoints_expert_activation()) {
+    w.free(t.activation_output);
+  } else {
+    leave(w, s, OffloadModule::fused_group_mlp, {t.activation_output}, s.linear_input_element());
+  }
   if (weights_expert_biases(s.problem)) output = write_expert_bias(w, output, tokens);
   const auto hand_on = [&](Tensor made_of_it) {
     w.free(output);
@@ -289,9 +297,12 @@ Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTen
   next("expert fc1 output gradient", rows(e.received, e.branches * e.width), t.fc1_output);
   w.free(read);
   if (of_checkpoint) w.free(t.activation_output);
+  left(w, s, OffloadModule::moe_act);
   w.run_linear_backward(Module::fc1);
   through_linear("expert input gradient", rows(e.received, s.token.routed), t.expert_input,
                  e.branches * e.width);
+  left(w, s, OffloadModule::expert_fc1);
+  left(w, s, OffloadModule::fused_group_mlp);
   next("permuted tokens gradient", rows(e.sent, s.token.routed), -1);
   experts.combine();
   w.run_backward(Module::permute);

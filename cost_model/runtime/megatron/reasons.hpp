@@ -48,6 +48,7 @@ Reason groups_need_full_recompute(const Problem&);
 Reason mtp_modules_run_again_alone(const Problem&);
 Reason modules_of_model(const Problem&);
 Reason offloaded_layers_alone(const Problem&);
+Reason offloaded_modules_of_layers(const Problem&);
 Reason expert_overlap_keeps_layers(const Problem&);
 
 // reasons_optimizer.cpp

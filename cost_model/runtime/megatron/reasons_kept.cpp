@@ -59,6 +59,40 @@ Reason offloaded_layers_alone(const Problem& p) {
   return because(p.layout.pp > 1, "cpu_offloading_num_layers goes without a pipeline");
 }
 
+// core/transformer/transformer_config.py __post_init__, training/arguments.py; that layers which
+// run again as a whole keep no groups is ours to refuse.
+Reason offloaded_modules_of_layers(const Problem& p) {
+  using enum OffloadModule;
+  const MegatronSettings& set = p.runtime.megatron;
+  const unsigned modules = set.offload_modules;
+  if (modules == 0) return std::nullopt;
+  const auto has = [&](OffloadModule module) { return (modules & bit_of(module)) != 0; };
+  if (set.local_layers()) return "offload_modules needs the layers of Transformer Engine";
+  if (set.cpu_offloading_num_layers > 0) {
+    return "offload_modules goes without cpu_offloading_num_layers";
+  }
+  if (set.pipeline_code != PipelineCode::megatron) {
+    return "offload_modules goes with Megatron-Core's own pipelines alone";
+  }
+  if (has(attn_proj) && !has(core_attn)) {
+    return "offload_modules: attn_proj needs core_attn, whose backward pass reads the same tensor";
+  }
+  const bool inside_experts = has(expert_fc1) || has(moe_act);
+  if (has(fused_group_mlp) && inside_experts) {
+    return "offload_modules: fused_group_mlp goes without expert_fc1 and moe_act";
+  }
+  if (has(fused_group_mlp) && !set.use_transformer_engine_op_fuser) {
+    return "offload_modules: fused_group_mlp needs use_transformer_engine_op_fuser";
+  }
+  if (set.cuda_graph_impl == CudaGraphs::local) {
+    return "offload_modules goes without graphs of cuda_graph_impl local";
+  }
+  if (p.layout.recompute == Recompute::full) return "offload_modules goes without full recompute";
+  const bool experts_again = (repeats(p) & bit_of(RecomputeModule::moe)) != 0;
+  return because(experts_again && (inside_experts || has(fused_group_mlp)),
+                 "offload_modules: moe in recompute_modules leaves nothing of the experts to move");
+}
+
 // core/transformer/transformer_config.py __post_init__. Layers that are taken apart to run beside
 // others cannot be run again as a whole.
 Reason expert_overlap_keeps_layers(const Problem& p) {

@@ -63,6 +63,8 @@ constexpr Rule rows[] = {
     {"M-mtp-recompute", recompute, set_of({recompute}), mtp_modules_run_again_alone},
     {"M-recompute-modules", recompute_modules, set_of({recompute, recompute_modules}),
      modules_of_model},
+    {"M-offloaded-modules", recompute_modules, set_of({recompute, recompute_modules}),
+     offloaded_modules_of_layers},
     {"M-expert-overlap-recompute", recompute, set_of({recompute, recompute_modules}),
      expert_overlap_keeps_layers},
     {"M-distributed-optimizer", optimizer, set_of({zero}), distributed_optimizer},

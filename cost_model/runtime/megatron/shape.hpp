@@ -23,8 +23,11 @@ inline bool counts_expert_ranks(const MegatronSettings& settings) {
   return settings.moe_token_dispatcher_type == TokenDispatcher::flex;
 }
 
+class HostGroups;
+
 struct MegatronShape : LayerShape {
-  RepeatSet dropped = 0;  // by selective recompute
+  RepeatSet dropped = 0;       // by selective recompute
+  HostGroups* host = nullptr;  // of the layer that is written, where any wait there
 
   const MegatronSettings& settings() const { return problem.runtime.megatron; }
 
@@ -76,6 +79,10 @@ struct MegatronShape : LayerShape {
                ? quantized_bytes(problem, in_16_bits.count() / 2)
                : in_16_bits;
   }
+  /// Bytes an element of that.
+  std::int64_t linear_input_element() const {
+    return is_quantized(problem.training.precision) ? 1 : token.element;
+  }
   /// Whether linears whose input something else keeps in 16 bits save that instead of a copy as
   /// their products read it: attention's projection and the shared experts (Megatron-LM
   /// core/transformer/attention.py and moe/shared_experts.py set_save_original_input, since 0.14).
@@ -118,8 +125,10 @@ struct MegatronShape : LayerShape {
 };
 
 /// The shape of a layer of which recompute runs so much again.
-inline MegatronShape megatron_shape(const Problem& problem, RepeatSet dropped = 0) {
-  return {layer_shape(problem), dropped & ~whole_layer};
+inline MegatronShape megatron_shape(const Problem& problem,
+                                    RepeatSet dropped = 0,
+                                    HostGroups* host = nullptr) {
+  return {layer_shape(problem), dropped & ~whole_layer, host};
 }
 
 }  // namespace zeroplan

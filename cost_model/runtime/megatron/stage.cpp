@@ -1,5 +1,6 @@
 // What does a pipeline rank of Megatron-Core hold and run? Front door: megatron_stage.
 #include <algorithm>
+#include <span>
 
 #include "cost_model/rank/recomputed.hpp"
 #include "cost_model/runtime/megatron/code.hpp"
@@ -89,6 +90,45 @@ std::int64_t end_of_kind(const ModelSpec& model, std::int64_t first, std::int64_
   return next - kinds;
 }
 
+// What a model returns is all that it held, so that an embedding's output is held until the loss
+// where there is one.
+InputHolder input_holder(const Stage& stage, std::size_t chunk) {
+  if (!begins_model(stage, chunk)) return InputHolder::pipeline;
+  return ends_model(stage, chunk) ? InputHolder::model : InputHolder::none;
+}
+
+// The places of a chunk's layers, those of MTP modules last.
+std::vector<HostPlace> places_of(const Problem& p,
+                                 const Stage& stage,
+                                 std::size_t chunk,
+                                 InFlight in_flight) {
+  const LayerRange& range = stage.chunks[chunk];
+  const bool last = ends_model(stage, chunk);
+  std::vector<LayerKind> kinds;
+  for (std::int64_t i = range.first; i < range.last; ++i) kinds.push_back(kind_of(p.model, i));
+  for (std::int64_t i = 0; last && i < trained_mtp_modules(p); ++i) {
+    for (const MtpLayer& layer : mtp_layers(p)) kinds.push_back(layer.kind);
+  }
+  return host_places(p, kinds, input_holder(stage, chunk), in_flight);
+}
+
+using LayerBlocks = std::vector<std::shared_ptr<const FoldedBlock>>;
+
+// The layers of a chunk where groups of what they keep wait on the host; else none.
+LayerBlocks layers_with_groups(const Problem& p,
+                               const Stage& stage,
+                               std::size_t chunk,
+                               InFlight in_flight) {
+  LayerBlocks made;
+  if (p.runtime.megatron.offload_modules == 0) return made;
+  const std::vector<HostPlace> places = places_of(p, stage, chunk, in_flight);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const bool same = i > 0 && places[i] == places[i - 1];
+    made.push_back(same ? made.back() : folded(megatron_layer(p, repeats(p), places[i])));
+  }
+  return made;
+}
+
 // Each chunk is a block of its own to recompute method `block`, which takes its first layers
 // (core/transformer/transformer_block.py).
 void add_layers(Runs& runs,
@@ -119,7 +159,11 @@ void add_layers(Runs& runs,
   append_layers(on_device, range.last, &MegatronLayer::kept);
 }
 
-void add_mtp_modules(Runs& runs, const Problem& p, const MegatronBlocks& blocks) {
+// `moved`: their layers where groups wait on the host.
+void add_mtp_modules(Runs& runs,
+                     const Problem& p,
+                     const MegatronBlocks& blocks,
+                     std::span<const LayerBlocks::value_type> moved) {
   const bool full = p.layout.recompute == Recompute::full;
   const std::vector<MtpLayer> layers = mtp_layers(p);
   for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
@@ -127,7 +171,10 @@ void add_mtp_modules(Runs& runs, const Problem& p, const MegatronBlocks& blocks)
     runs.push_back({blocks.mtp_inputs[table]});
     for (const auto& [kind, repeated] : layers) {
       const MegatronLayer& layer = blocks.layers[kind];
-      runs.push_back({full && repeated ? layer.recomputed : layer.kept});
+      runs.push_back({!moved.empty()     ? moved.front()
+                      : full && repeated ? layer.recomputed
+                                         : layer.kept});
+      if (!moved.empty()) moved = moved.subspan(1);
     }
     runs.push_back({blocks.mtp_head});
   }
@@ -237,6 +284,14 @@ Runs megatron_layers(const Problem& problem,
   return runs;
 }
 
+Bytes moved_by_chunk(const Problem& problem, const Stage& stage, std::size_t chunk) {
+  Bytes sum;
+  for (const HostPlace& place : places_of(problem, stage, chunk, InFlight::later)) {
+    sum += moved_by_groups(problem, place.own);
+  }
+  return sum;
+}
+
 ChunkProgram megatron_chunk(const Problem& problem,
                             const MegatronBlocks& blocks,
                             const Stage& stage,
@@ -246,13 +301,36 @@ ChunkProgram megatron_chunk(const Problem& problem,
   ChunkProgram chunk;
   chunk.receives = !first;
   chunk.sends = !last;
-  if (first) chunk.runs.push_back({blocks.embedding});
-  add_layers(chunk.runs, problem, blocks, stage.chunks[i]);
-  if (last) {
-    add_mtp_modules(chunk.runs, problem, blocks);
-    chunk.runs.push_back({blocks.head});
+  const auto blocks_of = [&](InFlight in_flight) {
+    Runs runs;
+    if (first) runs.push_back({blocks.embedding});
+    const LayerBlocks moved = layers_with_groups(problem, stage, i, in_flight);
+    std::span<const LayerBlocks::value_type> left(moved);
+    if (moved.empty()) {
+      add_layers(runs, problem, blocks, stage.chunks[i]);
+    } else {
+      const auto own = static_cast<std::size_t>(stage.chunks[i].last - stage.chunks[i].first);
+      for (const auto& layer : left.first(own)) append(runs, layer);
+      left = left.subspan(own);
+    }
+    if (last) {
+      add_mtp_modules(runs, problem, blocks, left);
+      runs.push_back({blocks.head});
+    }
+    if (runs.empty()) runs.push_back({blocks.passed_on});
+    return runs;
+  };
+  // What a chunk of several brings back is of another, which is not described.
+  if (!megatron_passes_differ(problem) || last || forward_passes(problem) == 1) {
+    chunk.runs = blocks_of(InFlight::alone);
+  } else if (stage.chunks.size() == 1) {
+    chunk.runs = blocks_of(InFlight::later);
+    chunk.first_runs = blocks_of(InFlight::first);
+    chunk.last_runs = blocks_of(InFlight::last);
+  } else {
+    chunk.runs = blocks_of(InFlight::apart);
+    if (i + 1 == stage.chunks.size()) chunk.first_runs = blocks_of(InFlight::alone);
   }
-  if (chunk.runs.empty()) chunk.runs.push_back({blocks.passed_on});
   if (problem.runtime.megatron.create_attention_mask_in_dataloader && (first || last)) {
     chunk.batch = attention_mask(problem);
     chunk.keeps_batch = checkpoints_mask(problem);
@@ -264,6 +342,7 @@ StageProgram megatron_chunks(const Problem& problem,
                              const MegatronBlocks& blocks,
                              const Stage& stage) {
   StageProgram program{.boundary = megatron_boundary(problem), .early = early_receipts(problem)};
+  program.passes_differ = megatron_passes_differ(problem);
   program.chunks.reserve(stage.chunks.size());
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     program.chunks.push_back(megatron_chunk(problem, blocks, stage, i));

@@ -39,6 +39,13 @@ Bytes megatron_boundary(const Problem& problem);
 /// experts. Where those passes are, all of it is counted as in flight. `boundary`:
 /// megatron_boundary.
 Bytes megatron_kept_inputs(const Problem& problem, const Stage& stage, Bytes boundary);
+/// Whether the passes of a chunk differ by micro-batch, or chunks of alike layers do.
+inline bool megatron_passes_differ(const Problem& problem) {
+  return problem.runtime.megatron.offload_modules != 0 && problem.layout.pp > 1;
+}
+
+/// What modules of a chunk's layers leave for the host, of one micro-batch.
+Bytes moved_by_chunk(const Problem& problem, const Stage& stage, std::size_t chunk);
 Runs megatron_layers(const Problem& problem, const MegatronBlocks& blocks, const LayerRange& range);
 ChunkProgram megatron_chunk(const Problem& problem,
                             const MegatronBlocks& blocks,

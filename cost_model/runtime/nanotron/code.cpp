@@ -115,6 +115,7 @@ constexpr RuntimeCode nanotron_code{
     .peaks_at_start = false,
     .on_host = gradients_on_host,
     .activations_on_host = none_on_host,
+    .moved_to_host = nothing_moved,
     .kernels = habits,
     .interleaving = even_rounds,
     .sends_block = sends_blocks_in_one_chunk,

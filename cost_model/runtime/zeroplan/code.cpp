@@ -85,6 +85,7 @@ constexpr RuntimeCode zeroplan_code{
     .peaks_at_start = false,
     .on_host = gradients_on_host,
     .activations_on_host = none_on_host,
+    .moved_to_host = nothing_moved,
     .kernels = joined_kernels,
     .interleaving = even_rounds,
     .sends_block = sends_blocks_in_one_chunk,

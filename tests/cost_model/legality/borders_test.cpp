@@ -222,6 +222,9 @@ std::vector<Border> borders() {
        [](Problem& p) {
          p.runtime.megatron.recompute_modules = bit_of(RecomputeModule::core_attn);
        }},
+      {"M-offloaded-modules", on(megatron, "mixtral-8x7b", {}),
+       [](Problem& p) { p.runtime.megatron.offload_modules = bit_of(OffloadModule::attn_proj); },
+       [](Problem& p) { p.runtime.megatron.offload_modules = bit_of(OffloadModule::core_attn); }},
       {"M-linear-heads", on(megatron, "qwen3.5-9b", {.tp = 4, .cp = 4}),
        [](Problem& p) { p.model.linear_attention->key_heads = 8; },
        [](Problem& p) { p.model.linear_attention->key_heads = 16; }},

@@ -62,6 +62,45 @@ TEST_CASE("layers go to the host without recompute and without a pipeline") {
   REQUIRE(rule({.recompute = Recompute::full}, 8) == "M-offloaded-layers");
 }
 
+TEST_CASE("tensors of modules wait on the host where Megatron-Core can move them") {
+  using enum OffloadModule;
+  const auto rule = [](unsigned modules, const Layout& layout, auto&& change) {
+    Problem p = problem(Runtime::megatron, "mixtral-8x7b", layout);
+    p.runtime.megatron.offload_modules = modules;
+    change(p.runtime.megatron);
+    return broken_rule(p);
+  };
+  const auto with = [&](unsigned modules, auto&& change) { return rule(modules, {}, change); };
+  const auto as_is = [](MegatronSettings&) {};
+  const std::string_view refused = "M-offloaded-modules";
+  const unsigned attention = bit_of(qkv_linear) | bit_of(core_attn) | bit_of(attn_proj);
+  const unsigned experts = bit_of(expert_fc1) | bit_of(moe_act);
+  REQUIRE(with(attention | experts, as_is).empty());
+  REQUIRE(with(bit_of(attn_proj), as_is) == refused);
+  REQUIRE(with(bit_of(fused_group_mlp), as_is) == refused);
+  const auto fused = [](MegatronSettings& set) { set.use_transformer_engine_op_fuser = true; };
+  REQUIRE(with(bit_of(fused_group_mlp), fused).empty());
+  REQUIRE(with(bit_of(fused_group_mlp) | bit_of(moe_act), fused) == refused);
+  REQUIRE(with(attention, [](MegatronSettings& set) { set.cpu_offloading_num_layers = 1; }) ==
+          refused);
+  REQUIRE(with(attention, [](MegatronSettings& set) {
+            set.pipeline_code = PipelineCode::zero_bubble;
+          }) == refused);
+  REQUIRE(with(attention, [](MegatronSettings& set) { set.cuda_graph_impl = CudaGraphs::local; }) ==
+          refused);
+  Problem local = problem(Runtime::megatron, "mixtral-8x7b", {});
+  local.runtime.megatron.offload_modules = attention;
+  local.runtime.megatron.transformer_engine_version = MegatronSettings::engine_beside;
+  local.training.attention = AttentionKernel::unfused;
+  REQUIRE(broken_rule(local) == refused);
+  REQUIRE(rule(attention, {.recompute = Recompute::full}, as_is) == refused);
+  const auto again = [](MegatronSettings& set) {
+    set.recompute_modules = bit_of(RecomputeModule::moe);
+  };
+  REQUIRE(rule(attention, {.recompute = Recompute::selective}, again).empty());
+  REQUIRE(rule(experts, {.recompute = Recompute::selective}, again) == refused);
+}
+
 TEST_CASE("attention in 8 bits needs products in fewer than 16") {
   Problem p = problem(Runtime::megatron, "llama3-8b", {}, "B200");
   p.runtime.megatron.fp8_dot_product_attention = true;

@@ -62,6 +62,7 @@ std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
   set.cuda_graph_impl = static_cast<CudaGraphs>(draw.pick({0, 0, 1, 2, 3}));
   set.cuda_graph_scope = static_cast<unsigned>(draw.pick({0, 2, 50}));
   set.mtp_use_repeated_layer = draw.coin();
+  if (set.offload_modules != 0) set.cuda_graph_impl = CudaGraphs::none;
   set.use_fused_weighted_squared_relu = draw.coin();
   set.megatron_fsdp_main_grads_dtype = static_cast<GradientType>(draw.pick({0, 0, 1, 2, 3}));
   set.megatron_fsdp_grad_comm_dtype = static_cast<GradientType>(draw.pick({0, 0, 1, 2, 3}));
