@@ -88,10 +88,18 @@ class HostMeter(FakeMeter):
     def __torch_dispatch__(self, function, types_, args=(), kwargs=None):
         if kwargs and "device" in kwargs:
             kwargs = {**kwargs, "device": place(kwargs["device"])}
+        if kwargs and kwargs.get("pin_memory"):
+            return self.pinned(function, args, kwargs)
         result = super().__torch_dispatch__(function, types_, args, kwargs)
         if self.paused and function is torch.ops.aten.native_dropout.default:
             self.see(result[1].untyped_storage(), function, result[1])  # a compiled function keeps it too
         return result
+
+    def pinned(self, function, args, kwargs):
+        """What is made to be copied to is the host's, though all tensors here pass for a GPU's."""
+        made = function(*args, **{**kwargs, "pin_memory": False})
+        self.leave_to_host(made.untyped_storage())
+        return made
 
 
 class OnDevice(TorchFunctionMode):
@@ -101,8 +109,8 @@ class OnDevice(TorchFunctionMode):
         kwargs = dict(kwargs or {})
         if "device" in kwargs:
             kwargs["device"] = place(kwargs["device"])
-        if "pin_memory" in kwargs:
-            kwargs["pin_memory"] = False
+        if function is torch.tensor:  # it pins by itself, where no mode sees it
+            kwargs.pop("pin_memory", None)
         if function is torch.Tensor.to:
             args = (args[0], *(place(a) if isinstance(a, (str, torch.device)) else a for a in args[1:]))
         return function(*args, **kwargs)

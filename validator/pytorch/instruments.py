@@ -54,6 +54,7 @@ class FakeMeter(TorchDispatchMode):
         self.snapshot_above = None  # takes them from here on
         self.named = {}  # category by number
         self.table = None  # the shape of a tied table
+        self.of_host = set()  # addresses of living storages that are no GPU's memory
         self.recorder = None  # who writes down what happens
 
     @property
@@ -151,6 +152,8 @@ class FakeMeter(TorchDispatchMode):
 
     def see(self, storage, function=None, tensor=None):
         key = storage._cdata
+        if key in self.of_host:
+            return
         if key not in self.storages:
             self.numbers += 1
             what = (str(function), str(tensor.dtype), tuple(tensor.shape)) if function else None
@@ -169,6 +172,11 @@ class FakeMeter(TorchDispatchMode):
             self.highest = self.live
             if self.snapshot_above is not None and self.live >= self.snapshot_above:
                 self.snapshot = {v[0]: v[1:] for v in self.storages.values()}
+
+    def leave_to_host(self, storage):
+        """Whatever is written into it later, it is not the GPU's."""
+        self.of_host.add(storage._cdata)
+        weakref.finalize(storage, self.of_host.discard, storage._cdata)
 
     def forget(self, key):
         number, size, _, what = self.storages.pop(key)

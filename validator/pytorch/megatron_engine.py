@@ -217,7 +217,8 @@ def stand_in(listen):
     installed = release()
     if installed is None:
         return None
-    os.environ.update(NVTE_PROJECT_BUILDING="1", NVTE_TORCH_COMPILE="0")  # loads no library of CUDA
+    os.environ.update(NVTE_PROJECT_BUILDING="1", NVTE_TORCH_COMPILE="0",  # loads no library of CUDA
+                      NVTE_CPU_OFFLOAD_V1="1")  # as Megatron-LM asks for where it offloads; else it says nothing
     ask = importlib.metadata.version
 
     def version(name):

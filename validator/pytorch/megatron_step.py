@@ -13,6 +13,7 @@ import megatron.core.transformer.moe.token_dispatcher as dispatchers
 import megatron.training.training as training
 import megatron_delta_rule
 import megatron_hybrid
+import megatron_offload
 import model_provider
 import numpy
 import pretrain_gpt
@@ -141,6 +142,8 @@ def build_meshes():
 def trainer_of(args, meter):
     """Model chunks and optimizer, built by Megatron's own functions, and a step to call."""
     megatron_delta_rule.take_apart(meter)
+    if getattr(args, "fine_grained_activation_offloading", False):
+        megatron_offload.take_fake_tensors()
     provider = functools.partial(model_provider.model_provider, megatron_hybrid.builder_of(args))
     model, optimizer, scheduler = training.setup_model_and_optimizer(ModelType.encoder_or_decoder, provider)
     config = get_model_config(model[0])
