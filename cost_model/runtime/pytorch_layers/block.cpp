@@ -67,7 +67,8 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
                 .joins_heads = is_deepseek || turns_part || is_hybrid,
                 .relu = is_any_of({"opt"}),
                 .keeps_softmax = is_hybrid || is_any_of({"mixtral", "qwen2_moe", "qwen3_moe"}),
-                .widens_router = routes_wide && !autocast && !full_precision,
+                .widens_router =
+                    (routes_wide || is_any_of({"ernie4_5_moe"})) && !autocast && !full_precision,
                 .joins_experts = true,
                 .repeats_tokens = repeats_tokens(problem),
                 .orders_weighed = true,
