@@ -53,6 +53,21 @@ constexpr Sign foreign_signs[] = {
     {"first_k_dense", unknown_experts},
     {"moe_", unknown_experts}};
 
+// Whose files have no key that says so, or such keys as mean less elsewhere.
+constexpr Sign foreign_types[] = {
+    {"apertus", "has an activation with weights of its own (xIELU), which is not modelled"},
+    {"bitnet", "has norms inside attention and MLP, which are not modelled"},
+    {"diffllama", "takes the difference of two attentions, which is not modelled"},
+    {"falcon_h1", "has attention beside a state space in each layer, which is not modelled"},
+    {"gemma4_text", "has heads of other widths in some layers, which are not modelled"},
+    {"granite_swa", "has sinks that scale what attention gave, which are not modelled"},
+    {"granitemoe_swa", "has sinks that scale what attention gave, which are not modelled"},
+    {"longcat_flash",
+     "has two attentions and two MLPs a layer and experts of nothing, which are not modelled"},
+    {"mimo_v2_flash", "has other numbers of heads in some layers, which are not modelled"},
+    {"nanochat", "has norms without weights, which are not modelled"},
+    {"olmo", "has norms without weights, which are not modelled"}};
+
 // Whose files need no such key.
 constexpr std::string_view encoders[] = {
     "albert",  "bert",    "bart", "deberta", "distilbert", "electra", "mbart",      "modernbert",
@@ -134,6 +149,8 @@ std::string what_is_not_modelled(const JsonObject& config) {
   if (known || config.find_boolean("is_encoder_decoder").value_or(false)) {
     return std::string(encoder);
   }
+  const auto* const foreign = std::ranges::find(foreign_types, type, &Sign::part);
+  if (foreign != std::end(foreign_types)) return std::string(foreign->meaning);
   if (says_other_layers(config)) return fmt::format("{} ('layer_types')", hybrid);
   for (const Sign& sign : foreign_signs) {
     for (const auto& [key, value] : config.value().items()) {

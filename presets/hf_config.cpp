@@ -170,7 +170,8 @@ std::int64_t windowed_layers(const JsonObject& config, const HfFamily& family, s
   const auto whole = config.find_integer("max_window_layers", {0, any_layers.most});
   if (whole) return std::max<std::int64_t>(0, all - *whole);
   const std::int64_t every =
-      config.find_integer("sliding_window_pattern", any_layers).value_or(family.window_every);
+      find_size(config, {"sliding_window_pattern", "global_attn_every_n_layers"}, any_layers)
+          .value_or(family.window_every);
   return every == 0 ? all : all - all / every;
 }
 
@@ -234,6 +235,9 @@ ModelSpec read_model(const JsonObject& config, const HfFamily& family) {
   read_embeddings(config, family, model);
   if (family.read_experts != nullptr) family.read_experts(config, model);
   if (family.read_quirks != nullptr) family.read_quirks(config, model);
+  if (model.head_bias && model.tied_embeddings) {
+    config.fail("'tie_word_embeddings' must be false: a tied head with a bias is not modelled");
+  }
   check_size(config, model);
   return model;
 }

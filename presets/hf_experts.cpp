@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "presets/hf_families.hpp"
 #include "presets/hf_hybrids.hpp"
@@ -17,8 +18,9 @@ MoeSpec read_routing(const JsonObject& config, KeyNames width_keys) {
   moe.experts =
       read_size(config, {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"},
                 any_experts);
-  moe.experts_per_token = read_size(
-      config, {"num_experts_per_tok", "experts_per_token", "moe_topk"}, {1, any_experts.most});
+  moe.experts_per_token =
+      read_size(config, {"num_experts_per_tok", "experts_per_token", "moe_topk", "moe_k"},
+                {1, any_experts.most});
   if (moe.experts_per_token > moe.experts) {
     config.fail(fmt::format("{} experts a token are more than the {} experts there are",
                             moe.experts_per_token, moe.experts));
@@ -65,10 +67,34 @@ void place_after_prefix(const JsonObject& config, ModelSpec& model) {
                 [&](std::int64_t layer) { return layer >= prefix && layer % step == 0; });
 }
 
+std::int64_t read_shared_experts(const JsonObject& config) {
+  return find_size(config, {"n_shared_experts", "num_shared_experts", "moe_num_shared_experts"},
+                   {0, 1024})
+      .value_or(0);
+}
+
+/// Experts, shared ones as wide, and a correction for each: no group is chosen first.
+void read_corrected_experts(const JsonObject& config, ModelSpec& model) {
+  model.moe = read_routing(config, expert_width);
+  model.moe->shared_intermediate_size = model.moe->intermediate_size * read_shared_experts(config);
+  model.moe->router_bias = true;
+}
+
+/// One number, or as many equal ones as there are layers.
+std::int64_t read_for_all_layers(const JsonObject& config, std::string_view key) {
+  if (!config.has(key) || !config.value().at(key).is_array()) {
+    return read_size(config, {key}, any_experts);
+  }
+  const std::vector<std::int64_t> list = config.integers(key, any_experts);
+  if (list.empty() || std::ranges::adjacent_find(list, std::not_equal_to{}) != list.end()) {
+    config.fail(fmt::format("'{}' must be the same in all layers", key));
+  }
+  return list.front();
+}
+
 void read_deepseek_experts(const JsonObject& config, ModelSpec& model) {
   MoeSpec moe = read_routing(config, expert_width);
-  moe.shared_intermediate_size =
-      config.find_integer("n_shared_experts", {0, 1024}).value_or(0) * moe.intermediate_size;
+  moe.shared_intermediate_size = moe.intermediate_size * read_shared_experts(config);
   model.moe = moe;
   model.mtp_layers = config.find_integer("num_nextn_predict_layers", {0, 64}).value_or(0);
 }
@@ -120,6 +146,9 @@ void read_qwen2_experts(const JsonObject& config, ModelSpec& model) {
 }
 
 void read_deepseek_v2_experts(const JsonObject& config, ModelSpec& model) {
+  if (config.find_boolean("mlp_bias").value_or(false)) {
+    config.fail("'mlp_bias' must be false: no published DeepSeek-V2 has biases in its MLPs");
+  }
   read_deepseek_experts(config, model);
   read_groups(config, "group_limited_greedy", "greedy", *model.moe);
   place_after_prefix(config, model);
@@ -131,6 +160,54 @@ void read_deepseek_v3_experts(const JsonObject& config, ModelSpec& model) {
   model.moe->router_bias = config.find_string("topk_method").value_or("noaux_tc") == "noaux_tc";
   read_groups(config, "noaux_tc", "noaux_tc", *model.moe);
   place_after_prefix(config, model);
+}
+
+void read_solar_experts(const JsonObject& config, ModelSpec& model) {
+  read_corrected_experts(config, model);
+  read_groups(config, "noaux_tc", "noaux_tc", *model.moe);
+}
+
+// From one layer to another, the last where the file says -1, and of these each so manieth.
+void read_ernie_experts(const JsonObject& config, ModelSpec& model) {
+  read_corrected_experts(config, model);
+  const auto find = [&](std::string_view key, std::int64_t least) {
+    return config.find_integer(key, {least, any_layers.most});
+  };
+  const std::int64_t first = find("moe_layer_start_index", 0).value_or(1);
+  const std::int64_t last = find("moe_layer_end_index", -1).value_or(-1);
+  const std::int64_t step = find("moe_layer_interval", 1).value_or(1);
+  place_experts(config, dense_width, model, [&](std::int64_t layer) {
+    return (layer + 1) % step == 0 && layer >= first && (last < 0 || layer <= last);
+  });
+}
+
+void read_afmoe_experts(const JsonObject& config, ModelSpec& model) {
+  read_corrected_experts(config, model);
+  const std::int64_t dense =
+      config.find_integer("num_dense_layers", {0, any_layers.most}).value_or(1);
+  place_experts(config, dense_width, model, [&](std::int64_t layer) { return layer >= dense; });
+}
+
+// Beside the experts of each layer stands an MLP; hybrids without experts have that alone.
+void read_granite_experts(const JsonObject& config, ModelSpec& model) {
+  const std::int64_t shared =
+      find_size(config, {"shared_intermediate_size"}, {0, any_size.most}).value_or(0);
+  if (find_size(config, {"num_local_experts"}, {0, any_experts.most}) == 0 && shared > 0) {
+    model.mlp.intermediate_size = shared;
+    return;
+  }
+  read_mixtral_experts(config, model);
+  model.moe->shared_intermediate_size = shared;
+}
+
+// Transformers' class has one shared expert, whatever the file says of their number.
+void read_hunyuan_experts(const JsonObject& config, ModelSpec& model) {
+  MoeSpec moe;
+  moe.experts = read_for_all_layers(config, "num_experts");
+  moe.experts_per_token = read_for_all_layers(config, "moe_topk");
+  moe.intermediate_size = read_size(config, dense_width, any_size);
+  moe.shared_intermediate_size = moe.intermediate_size;
+  model.moe = moe;
 }
 
 void read_llama4_experts(const JsonObject& config, ModelSpec& model) {

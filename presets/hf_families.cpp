@@ -1,7 +1,10 @@
-// What does each model_type build? Front door: hf_families.
+// What does each model_type build? Front door: hf_families; those of experts, but for hybrids, have
+// a file of their own.
 // Source: the modeling files of Hugging Face transformers; each row reproduces a published
 // parameter count to the unit where there is one (tests/presets/catalog_test.cpp).
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "presets/hf_families.hpp"
 #include "presets/hf_hybrids.hpp"
@@ -128,20 +131,8 @@ constexpr HfFamily mistral(std::string_view model_type) {
   return {.model_type = model_type, .kv_heads_in_file = true};
 }
 
-constexpr HfFamily mixtral() {
-  HfFamily family = mistral("mixtral");
-  family.read_experts = read_mixtral_experts;
-  return family;
-}
-
-constexpr HfFamily qwen2(std::string_view model_type) {
-  return {.model_type = model_type, .qkv_bias = true, .kv_heads_in_file = true};
-}
-
-constexpr HfFamily qwen2_moe() {
-  HfFamily family = qwen2("qwen2_moe");
-  family.read_experts = read_qwen2_experts;
-  return family;
+constexpr HfFamily qwen2() {
+  return {.model_type = "qwen2", .qkv_bias = true, .kv_heads_in_file = true};
 }
 
 constexpr HfFamily qwen3() {
@@ -150,13 +141,6 @@ constexpr HfFamily qwen3() {
           .qk_norm = true,
           .head_dim_in_file = true,
           .kv_heads_in_file = true};
-}
-
-constexpr HfFamily qwen3_moe() {
-  HfFamily family = qwen3();
-  family.model_type = "qwen3_moe";
-  family.read_experts = read_qwen_experts;
-  return family;
 }
 
 // Of four layers three have linear attention; the other's output has a gate.
@@ -180,7 +164,6 @@ constexpr HfFamily bamba() {
 // Layers are one half each, and no position is told.
 constexpr HfFamily nemotron_h() {
   return {.model_type = "nemotron_h",
-          .attention_bias = BiasKey::qkv_and_output,
           .head_dim_in_file = true,
           .kv_heads_in_file = true,
           .lists_layers = true,
@@ -206,50 +189,6 @@ constexpr HfFamily windowed_gemma(std::string_view model_type, bool qk_norm, std
   return family;
 }
 
-// DeepSeek: attention_bias adds to the two latent projections and to the output.
-constexpr HfFamily deepseek(std::string_view model_type,
-                            void (*experts)(const JsonObject&, ModelSpec&)) {
-  return {.model_type = model_type,
-          .attention_bias = BiasKey::qkv_and_output,
-          .latent_attention = true,
-          .read_experts = experts};
-}
-
-constexpr HfFamily glm4_moe() {
-  return {.model_type = "glm4_moe",
-          .attention_bias = BiasKey::qkv,
-          .head_dim_in_file = true,
-          .kv_heads_in_file = true,
-          .read_experts = read_deepseek_v3_experts,
-          .read_quirks = glm_quirks};
-}
-
-// MiniMax-M2: queries and keys have one norm for all heads.
-constexpr HfFamily minimax_m2() {
-  return {.model_type = "minimax_m2",
-          .qk_norm = true,
-          .joint_qk_norm = true,
-          .head_dim_in_file = true,
-          .kv_heads_in_file = true,
-          .read_experts = read_minimax_experts};
-}
-
-constexpr HfFamily dots1() {
-  return {.model_type = "dots1",
-          .attention_bias = BiasKey::qkv_and_output,
-          .qk_norm = true,
-          .read_experts = read_deepseek_v3_experts};
-}
-
-constexpr HfFamily olmoe() {
-  return {.model_type = "olmoe",
-          .attention_bias = BiasKey::qkv_and_output,
-          .qk_norm = true,
-          .joint_qk_norm = true,
-          .read_experts = read_mixtral_experts,
-          .read_quirks = olmoe_quirks};
-}
-
 // Norms of what each half gives, none of what it reads.
 constexpr HfFamily with_norms_after(std::string_view model_type,
                                     bool joint_qk_norm,
@@ -262,25 +201,79 @@ constexpr HfFamily with_norms_after(std::string_view model_type,
           .window_every = window_every};
 }
 
-constexpr HfFamily gpt_oss() {
-  return {.model_type = "gpt_oss",
-          .qkv_bias = true,
-          .output_bias = true,
+// One LayerNorm a layer, without a bias, for attention and MLP beside it.
+constexpr HfFamily cohere(std::string_view model_type, std::int64_t window_every) {
+  return {.model_type = model_type,
+          .norm = Norm::layer,
+          .norms_per_layer = 1,
+          .parallel_residual = true,
           .attention_bias = BiasKey::qkv_and_output,
-          .head_dim_in_file = true,
-          .kv_heads_in_file = true,
-          .window_every = 2,
-          .read_experts = read_gpt_oss_experts,
-          .read_quirks = gpt_oss_quirks};
+          .window_every = window_every,
+          .tied_embeddings = true,
+          .read_quirks = cohere_quirks};
 }
 
-constexpr HfFamily llama4_text() {
-  return {.model_type = "llama4_text",
-          .attention_bias = BiasKey::qkv_and_output,
+constexpr HfFamily ernie4_5() {
+  return {.model_type = "ernie4_5",
           .head_dim_in_file = true,
           .kv_heads_in_file = true,
-          .read_experts = read_llama4_experts,
-          .read_quirks = llama4_quirks};
+          .tied_embeddings = true,
+          .read_quirks = ernie_quirks};
+}
+
+constexpr HfFamily glm(std::string_view model_type, std::int64_t norms_per_layer) {
+  return {.model_type = model_type,
+          .norms_per_layer = norms_per_layer,
+          .qkv_bias = true,
+          .attention_bias = BiasKey::qkv,
+          .head_dim_in_file = true,
+          .kv_heads_in_file = true};
+}
+
+constexpr HfFamily helium() {
+  return {.model_type = "helium",
+          .attention_bias = BiasKey::qkv,
+          .head_dim_in_file = true,
+          .kv_heads_in_file = true,
+          .read_quirks = helium_quirks};
+}
+
+constexpr HfFamily hunyuan_v1_dense() {
+  return {
+      .model_type = "hunyuan_v1_dense", .attention_bias = BiasKey::qkv_and_output, .qk_norm = true};
+}
+
+constexpr HfFamily hyperclovax() {
+  HfFamily family = llama("hyperclovax");
+  family.read_quirks = hyperclovax_quirks;
+  return family;
+}
+
+constexpr HfFamily internlm3() {
+  HfFamily family = llama("internlm3");
+  family.head_dim_in_file = true;
+  family.read_quirks = internlm3_quirks;
+  return family;
+}
+
+constexpr HfFamily stablelm() {
+  return {.model_type = "stablelm", .norm = Norm::layer, .read_quirks = stablelm_quirks};
+}
+
+// Youtu: the layers of DeepSeek-V3 without experts.
+constexpr HfFamily youtu() {
+  return {.model_type = "youtu",
+          .attention_bias = BiasKey::qkv_and_output,
+          .latent_attention = true,
+          .tied_embeddings = true};
+}
+
+// Layers are state spaces but for those that the file names, and each has experts, or else an MLP.
+constexpr HfFamily granitemoehybrid() {
+  return {.model_type = "granitemoehybrid",
+          .attention_bias = BiasKey::qkv_and_output,
+          .read_experts = read_granite_experts,
+          .read_quirks = granite_hybrid_quirks};
 }
 
 constexpr HfFamily phi3() {
@@ -291,55 +284,61 @@ constexpr std::array families{
     with_squared_relu("arcee", Norm::rms),
     bamba(),
     bloom(),
-    deepseek("deepseek_v2", read_deepseek_v2_experts),
-    deepseek("deepseek_v3", read_deepseek_v3_experts),
-    dots1(),
+    cohere("cohere", 0),
+    cohere("cohere2", 4),
+    ernie4_5(),
     with_norms_after("exaone4", false, 4),
     falcon(),
     gemma("gemma", 2, false),
     windowed_gemma("gemma2", false, 2),
     windowed_gemma("gemma3_text", true, 6),
-    glm4_moe(),
-    deepseek("glm4_moe_lite", read_deepseek_v3_experts),
+    glm("glm", 2),
+    glm("glm4", 4),
     gpt_with_positions("gpt2"),
     gpt_neo(),
     gpt_neox(),
-    gpt_oss(),
     gptj(),
     llama("granite"),
-    deepseek("kimi_k2", read_deepseek_v3_experts),
+    granitemoehybrid(),
+    helium(),
+    hunyuan_v1_dense(),
+    hyperclovax(),
+    internlm3(),
     llama("llama"),
-    llama4_text(),
     gpt_with_positions("megatron_gpt"),  // ours: the GPT of the Megatron and ZeRO papers
-    minimax_m2(),
     mistral("ministral"),
     mistral("ministral3"),
     mistral("mistral"),
-    mixtral(),
     with_squared_relu("nemotron", Norm::layer),
     nemotron_h(),
     with_norms_after("olmo2", true, 0),
     with_norms_after("olmo3", true, 4),
-    olmoe(),
     opt(),
     phi(),
     phi3(),
-    qwen2("qwen2"),
-    qwen2_moe(),
+    qwen2(),
     qwen3(),
     qwen_hybrid("qwen3_5_moe_text", read_qwen2_experts),
     qwen_hybrid("qwen3_5_text", nullptr),
-    qwen3_moe(),
     qwen_hybrid("qwen3_next", read_qwen2_experts),
     seed_oss(),
     smollm3(),
+    stablelm(),
     starcoder2(),
+    youtu(),
 };
 
 }  // namespace
 
 std::span<const HfFamily> hf_families() {
-  return families;
+  static const std::vector<HfFamily> all = [] {
+    std::vector<HfFamily> both(families.begin(), families.end());
+    const auto experts = hf_expert_families();
+    both.insert(both.end(), experts.begin(), experts.end());
+    std::ranges::sort(both, {}, &HfFamily::model_type);
+    return both;
+  }();
+  return all;
 }
 
 }  // namespace zeroplan

@@ -65,6 +65,9 @@ struct HfFamily {
 /// Every supported family, sorted by model_type.
 std::span<const HfFamily> hf_families();
 
+/// Those whose layers have experts and attention (hf_expert_families.cpp).
+std::span<const HfFamily> hf_expert_families();
+
 // Readers of each manner of writing experts down (hf_experts.cpp).
 void read_mixtral_experts(const JsonObject& config, ModelSpec& model);
 void read_gpt_oss_experts(const JsonObject& config, ModelSpec& model);
@@ -73,6 +76,11 @@ void read_qwen_experts(const JsonObject& config, ModelSpec& model);
 void read_qwen2_experts(const JsonObject& config, ModelSpec& model);
 void read_deepseek_v2_experts(const JsonObject& config, ModelSpec& model);
 void read_deepseek_v3_experts(const JsonObject& config, ModelSpec& model);
+void read_solar_experts(const JsonObject& config, ModelSpec& model);
+void read_ernie_experts(const JsonObject& config, ModelSpec& model);
+void read_afmoe_experts(const JsonObject& config, ModelSpec& model);
+void read_granite_experts(const JsonObject& config, ModelSpec& model);
+void read_hunyuan_experts(const JsonObject& config, ModelSpec& model);
 void read_llama4_experts(const JsonObject& config, ModelSpec& model);
 void read_nemotron_h_experts(const JsonObject& config, ModelSpec& model);
 

@@ -15,8 +15,18 @@
 namespace zeroplan {
 namespace {
 
-// Whether each layer has linear attention: as the file lists them, or all but each so manieth.
-std::vector<bool> linear_layers(const JsonObject& config, std::int64_t layers) {
+// Granite's files say mamba and attention.
+bool is_linear_type(std::string_view type, bool scans) {
+  return type == "linear_attention" || (scans && type == "mamba");
+}
+
+bool is_full_type(std::string_view type, bool scans) {
+  return type == "full_attention" || (scans && type == "attention");
+}
+
+// Whether each layer has linear attention, or scans: as the file lists them, or all but each so
+// manieth.
+std::vector<bool> linear_layers(const JsonObject& config, std::int64_t layers, bool scans = false) {
   std::vector<bool> linear(static_cast<std::size_t>(layers));
   if (config.has("layer_types")) {
     const std::vector<std::string> types = config.strings("layer_types");
@@ -25,8 +35,8 @@ std::vector<bool> linear_layers(const JsonObject& config, std::int64_t layers) {
     }
     for (std::size_t i = 0; i < linear.size(); ++i) {
       const std::string& type = types[i];
-      linear[i] = type == "linear_attention";
-      if (linear[i] || type == "full_attention") continue;
+      linear[i] = is_linear_type(type, scans);
+      if (linear[i] || is_full_type(type, scans)) continue;
       config.fail(
           fmt::format("'layer_types' has {} for layer {}, not linear_attention or "
                       "full_attention",
@@ -89,7 +99,7 @@ std::int64_t read_expanded_head(const JsonObject& config,
 
 // Whether each layer is a state space: as the file lists them, or all but those of these numbers.
 std::vector<bool> state_space_layers(const JsonObject& config, std::int64_t layers) {
-  if (config.has("layer_types")) return linear_layers(config, layers);
+  if (config.has("layer_types")) return linear_layers(config, layers, true);
   std::vector<bool> scans(static_cast<std::size_t>(layers), true);
   if (!config.has("attn_layer_indices")) return scans;
   for (const std::int64_t i : config.integers("attn_layer_indices", {0, any_layers.most})) {
@@ -115,7 +125,8 @@ std::vector<LayerKind> halves_of_pattern(const JsonObject& config, std::string_v
 std::vector<LayerKind> listed_halves(const JsonObject& config) {
   constexpr std::string_view pattern = "hybrid_override_pattern";
   if (config.has(pattern)) return halves_of_pattern(config, pattern);
-  const std::string_view key = config.has("layers_block_type") ? "layers_block_type" : "layer_types";
+  const std::string_view key =
+      config.has("layers_block_type") ? "layers_block_type" : "layer_types";
   if (!config.has(key)) config.fail("no 'hybrid_override_pattern' says what its layers are");
   constexpr std::array<std::tuple<std::string_view, std::string_view, LayerKind>, 4> known{
       {{"mamba", "linear_attention", LayerKind::linear},
@@ -134,6 +145,15 @@ std::vector<LayerKind> listed_halves(const JsonObject& config) {
     kinds.push_back(std::get<LayerKind>(*found));
   }
   return kinds;
+}
+
+void place_state_spaces(const JsonObject& config, ModelSpec& model) {
+  const std::vector<bool> scans = state_space_layers(config, model.layers);
+  if (std::ranges::find(scans, true) == scans.end()) return;
+  StateSpaceSpec mixer = read_state_space(config);
+  mixer.head_dim = read_expanded_head(config, mixer.heads, model.hidden_size);
+  model.state_space = mixer;
+  model.layer_kinds = kinds_with_linear_attention(model, scans);
 }
 
 }  // namespace
@@ -157,21 +177,26 @@ void qwen_hybrid_quirks(const JsonObject& config, ModelSpec& model) {
   model.layer_kinds = kinds_with_linear_attention(model, linear);
 }
 
+void granite_hybrid_quirks(const JsonObject& config, ModelSpec& model) {
+  model.attention.rotary = config.find_string("position_embedding_type") == "rope";
+  place_state_spaces(config, model);
+}
+
 void bamba_quirks(const JsonObject& config, ModelSpec& model) {
   llama_quirks(config, model);
-  const std::vector<bool> scans = state_space_layers(config, model.layers);
-  if (std::ranges::find(scans, true) == scans.end()) return;
-  StateSpaceSpec mixer = read_state_space(config);
-  mixer.head_dim = read_expanded_head(config, mixer.heads, model.hidden_size);
-  model.state_space = mixer;
-  model.layer_kinds = kinds_with_linear_attention(model, scans);
+  place_state_spaces(config, model);
 }
 
 void nemotron_h_quirks(const JsonObject& config, ModelSpec& model) {
   squared_relu_quirks(config, model);
+  if (model.mlp.bias && model.moe) {
+    config.fail("'mlp_bias' must be false: no published Nemotron-H with experts has biases");
+  }
   model.attention.rotary = false;
+  model.tied_embeddings = false;  // whatever the file says: its class ties none
   StateSpaceSpec mixer = read_state_space(config);
   mixer.head_dim = read_size(config, {"mamba_head_dim"}, any_size);
+  mixer.bias = config.find_boolean("use_bias").value_or(mixer.bias);
   model.state_space = mixer;
   constexpr std::string_view of_modules = "mtp_hybrid_override_pattern";
   model.mtp_layers = config.find_integer("num_nextn_predict_layers", {0, 64}).value_or(0);

@@ -8,6 +8,7 @@ namespace zeroplan {
 
 void qwen_hybrid_quirks(const JsonObject& config, ModelSpec& model);
 void bamba_quirks(const JsonObject& config, ModelSpec& model);
+void granite_hybrid_quirks(const JsonObject& config, ModelSpec& model);
 void nemotron_h_quirks(const JsonObject& config, ModelSpec& model);
 
 /// What `hybrid_override_pattern`, or `layers_block_type` (newer files: `layer_types`), says of

@@ -18,6 +18,17 @@ void starcoder2_quirks(const JsonObject& config, ModelSpec& model);
 void bloom_quirks(const JsonObject& config, ModelSpec& model);
 void glm_quirks(const JsonObject& config, ModelSpec& model);
 void olmoe_quirks(const JsonObject& config, ModelSpec& model);
+void phimoe_quirks(const JsonObject& config, ModelSpec& model);
+void qwen2_moe_quirks(const JsonObject& config, ModelSpec& model);
+void cohere_quirks(const JsonObject& config, ModelSpec& model);
+void ernie_quirks(const JsonObject& config, ModelSpec& model);
+void ernie_moe_quirks(const JsonObject& config, ModelSpec& model);
+void afmoe_quirks(const JsonObject& config, ModelSpec& model);
+void helium_quirks(const JsonObject& config, ModelSpec& model);
+void hy_v3_quirks(const JsonObject& config, ModelSpec& model);
+void hyperclovax_quirks(const JsonObject& config, ModelSpec& model);
+void internlm3_quirks(const JsonObject& config, ModelSpec& model);
+void stablelm_quirks(const JsonObject& config, ModelSpec& model);
 void gpt_oss_quirks(const JsonObject& config, ModelSpec& model);
 
 }  // namespace zeroplan

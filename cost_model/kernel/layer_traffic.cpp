@@ -217,7 +217,7 @@ bool is_norm(Module module) {
 double passes_of(const Problem& p, const KernelHabits& habits, Module module) {
   const kernels::Shared& passes = time_constants(p.cluster.gpu).kernels;
   if (habits.eager) {
-    if (is_norm(module) && p.model.norm == Norm::rms) return passes.composite_norm_passes;
+    if (is_norm(module) && !has_norm_bias(p.model)) return passes.composite_norm_passes;
     return module == Module::rotary ? passes.complex_rotation_passes : 1;
   }
   return habits.local_kernels ? passes.local_passes : 1;

@@ -18,7 +18,7 @@ void add_norm(std::vector<Traffic>& out, const TrafficSizes& s, Module module, B
   const bool wide = s.habits.autocast && !of_heads;
   const bool spelt = s.habits.spells_out_layers ||
                      (s.habits.spells_out_input_norm && module == Module::input_norm);
-  if (spelt && s.problem.model.norm == Norm::rms) {
+  if (spelt && !has_norm_bias(s.problem.model)) {
     return add_spelt(out, module, SpeltPart::norm, normed, wide);
   }
   const std::int64_t passes = wide ? 2 : 1;

@@ -81,6 +81,9 @@ bool is_hybrid(const ModelSpec& model) {
   return keeps_states(model) || model.attention.output_gate;
 }
 
+// Trinity's, which keeps no state.
+constexpr std::string_view output_gate = "a gate of what attention gives";
+
 Reason no_linear_attention(const Problem& p) {
   if (p.model.state_space) {
     return fmt::format(
@@ -91,10 +94,10 @@ Reason no_linear_attention(const Problem& p) {
   }
   return because(
       is_hybrid(p.model),
-      "linear attention, which {} has, is described in Megatron-Core's layers, --runtime "
-      "megatron, and Transformers' of 16 bits: --runtime fsdp2 --set "
-      "layers=huggingface, --runtime deepspeed or ddp",
-      p.model.name);
+      "{}, which {} has, is described in Megatron-Core's layers, --runtime megatron, and "
+      "Transformers' of 16 bits: --runtime fsdp2 --set layers=huggingface, --runtime deepspeed or "
+      "ddp",
+      p.model.linear_attention ? "linear attention" : output_gate, p.model.name);
 }
 
 Reason linear_attention(const Problem& p) {
@@ -102,13 +105,18 @@ Reason linear_attention(const Problem& p) {
   if (!code_of(p).transformers_layers(p) || p.training.precision == Precision::fp32) {
     return no_linear_attention(p);
   }
-  const std::string_view what = p.model.state_space ? "a state space" : "linear attention";
+  const std::string_view what = p.model.state_space        ? "a state space"
+                                : p.model.linear_attention ? "linear attention"
+                                                           : output_gate;
   if (p.runtime.fsdp2.compiles_layers()) {
     return fmt::format("compiled layers with {} are not described: --set compile.enable=false",
                        what);
   }
   if (p.layout.tp > 1) {
     return fmt::format("{} is whole on each rank: tp 1, not {}", what, p.layout.tp);
+  }
+  if (p.layout.cp > 1 && !keeps_states(p.model)) {
+    return fmt::format("{} is described with whole sequences: cp 1, not {}", what, p.layout.cp);
   }
   return because(p.layout.cp > 1,
                  "{} hands a state along the sequence, which context parallelism would divide: cp "

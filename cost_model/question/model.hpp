@@ -11,7 +11,7 @@
 
 namespace zeroplan {
 
-enum class Norm { rms, layer };  // `layer` has a bias, `rms` has none
+enum class Norm { rms, layer };  // `layer` may have a bias, `rms` has none
 
 /// Multi-head latent attention (DeepSeek-V2, section 2.1): queries, keys and values come from small
 /// latents.
@@ -118,6 +118,7 @@ struct ModelSpec {
       layer_kinds;  // one a layer; empty: all `moe` if there are experts, else all `dense`
 
   Norm norm = Norm::rms;
+  bool norm_bias = true;             // of norms that may have one (Cohere's have none)
   std::int64_t norms_per_layer = 2;  // 1: attention and MLP share it; 4: one before and after each
   bool norms_after = false;          // both norm what a half gives, and none what it reads (OLMo 2)
   bool final_norm = true;
@@ -142,6 +143,10 @@ inline bool turns_heads(const ModelSpec& model) {
 /// Whether some layers keep a state instead of comparing all keys.
 inline bool keeps_states(const ModelSpec& model) {
   return model.linear_attention || model.state_space;
+}
+
+inline bool has_norm_bias(const ModelSpec& model) {
+  return model.norm == Norm::layer && model.norm_bias;
 }
 
 /// Norms of a layer of this kind.

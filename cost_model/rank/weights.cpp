@@ -6,9 +6,9 @@
 namespace zeroplan {
 namespace {
 
-void add_norm(std::vector<Weight>& out, Norm norm, std::string_view name, std::int64_t width) {
+void add_norm(std::vector<Weight>& out, bool bias, std::string_view name, std::int64_t width) {
   out.push_back({.name = name, .module = name, .rows = width});
-  if (norm == Norm::layer) out.push_back({.name = "norm.bias", .module = name, .rows = width});
+  if (bias) out.push_back({.name = "norm.bias", .module = name, .rows = width});
 }
 
 void add_linear(std::vector<Weight>& out, const Weight& weight, bool bias) {
@@ -33,8 +33,8 @@ void add_grouped_attention(std::vector<Weight>& out, const AttentionSpec& a, std
   add_linear(out, {"v_proj", "qkv", kv, h, Split::rows}, a.qkv_bias);
   add_linear(out, {"o_proj", "proj", h, q, Split::columns}, a.output_bias);
   if (a.qk_norm) {
-    add_norm(out, Norm::rms, "q_norm", a.joint_qk_norm ? q : a.head_dim);
-    add_norm(out, Norm::rms, "k_norm", a.joint_qk_norm ? kv : a.head_dim);
+    add_norm(out, false, "q_norm", a.joint_qk_norm ? q : a.head_dim);
+    add_norm(out, false, "k_norm", a.joint_qk_norm ? kv : a.head_dim);
   }
   if (a.sinks)
     out.push_back({.name = "sinks", .module = "sinks", .rows = a.heads, .split = Split::rows});
@@ -45,7 +45,7 @@ void add_latent_attention(std::vector<Weight>& out, const AttentionSpec& a, std:
   const std::int64_t q = query_width(a);
   if (mla.q_lora_rank > 0) {
     add_linear(out, {"q_a_proj", "q_down", mla.q_lora_rank, h, Split::replicated}, a.qkv_bias);
-    add_norm(out, Norm::rms, "q_a_layernorm", mla.q_lora_rank);
+    add_norm(out, false, "q_a_layernorm", mla.q_lora_rank);
     out.push_back({"q_b_proj", "q_up", q, mla.q_lora_rank, Split::rows});
   } else {
     out.push_back({"q_proj", "q", q, h, Split::rows});
@@ -53,7 +53,7 @@ void add_latent_attention(std::vector<Weight>& out, const AttentionSpec& a, std:
   const std::int64_t kv_a = mla.kv_lora_rank + mla.qk_rope_head_dim;
   const std::int64_t kv_b = a.heads * (mla.qk_nope_head_dim + mla.v_head_dim);
   add_linear(out, {"kv_a_proj", "kv_down", kv_a, h, Split::replicated}, a.qkv_bias);
-  add_norm(out, Norm::rms, "kv_a_layernorm", mla.kv_lora_rank);
+  add_norm(out, false, "kv_a_layernorm", mla.kv_lora_rank);
   out.push_back({"kv_b_proj", "kv_up", kv_b, mla.kv_lora_rank, Split::rows});
   add_linear(out, {"o_proj", "proj", h, attention_output_width(a), Split::columns}, a.output_bias);
 }
@@ -180,7 +180,8 @@ std::vector<Weight> layer_weights(const ModelSpec& model, LayerKind kind, LayerP
   std::vector<Weight> out;
   constexpr std::size_t usual = 24;
   out.reserve(usual);
-  for (std::int64_t i = 0; i < norms_of(model, kind); ++i) add_norm(out, model.norm, "norm", h);
+  for (std::int64_t i = 0; i < norms_of(model, kind); ++i)
+    add_norm(out, has_norm_bias(model), "norm", h);
   if (has_mixer(kind)) add_mixer(out, model, kind);
   if (has_experts(kind)) {
     add_moe(out, model);
@@ -201,7 +202,7 @@ std::vector<Weight> embedding_weights(const ModelSpec& model) {
     out.push_back({"embed_positions", "positions", model.learned_positions, h, Split::replicated});
   }
   if (width != h) out.push_back({"project_in", "project_in", h, width, Split::replicated});
-  if (model.embedding_norm) add_norm(out, model.norm, "embedding_norm", h);
+  if (model.embedding_norm) add_norm(out, has_norm_bias(model), "embedding_norm", h);
   return out;
 }
 
@@ -213,8 +214,8 @@ using Kinds = std::vector<LayerKind>;
 void add_mtp_input(std::vector<Weight>& out, const ModelSpec& model) {
   const std::int64_t h = model.hidden_size;
   out.push_back({"eh_proj", "eh_proj", h, 2 * h, Split::rows});
-  add_norm(out, model.norm, "enorm", h);
-  add_norm(out, model.norm, "hnorm", h);
+  add_norm(out, has_norm_bias(model), "enorm", h);
+  add_norm(out, has_norm_bias(model), "hnorm", h);
 }
 
 std::vector<Weight> mtp_layer_weights(const ModelSpec& model) {
@@ -231,7 +232,7 @@ std::vector<Weight> head_weights(const ModelSpec& model) {
   const std::int64_t h = model.hidden_size;
   const std::int64_t width = embedding_width(model);
   std::vector<Weight> out;
-  if (model.final_norm) add_norm(out, model.norm, "final_norm", h);
+  if (model.final_norm) add_norm(out, has_norm_bias(model), "final_norm", h);
   if (width != h) out.push_back({"project_out", "project_out", width, h, Split::replicated});
   const Weight head{"lm_head", "output", model.vocab_size, width, Split::vocabulary};
   if (!model.tied_embeddings) add_linear(out, head, model.head_bias);
@@ -241,7 +242,7 @@ std::vector<Weight> head_weights(const ModelSpec& model) {
 std::vector<Weight> mtp_end_weights(const ModelSpec& model) {
   std::vector<Weight> out;
   add_mtp_input(out, model);
-  add_norm(out, model.norm, "final_norm", model.hidden_size);
+  add_norm(out, has_norm_bias(model), "final_norm", model.hidden_size);
   return out;
 }
 

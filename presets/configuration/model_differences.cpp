@@ -114,6 +114,7 @@ std::vector<std::string> model_differences(const ModelSpec& asked, const ModelSp
     out.add(asked.mlp.bias, built.mlp.bias, "bias of the MLP");
   }
   out.add(asked.norm == Norm::rms, built.norm == Norm::rms, "RMSNorm");
+  out.add(has_norm_bias(asked), has_norm_bias(built), "bias of the norms");
   out.add(asked.norms_per_layer, built.norms_per_layer, "norms a layer");
   out.add(asked.norms_after, built.norms_after, "norms after each half");
   out.add(asked.final_norm, built.final_norm, "norm after the layers");

@@ -199,7 +199,7 @@ TEST_CASE("an unknown model_type is refused with what it would take") {
   const std::string message = error_with("model_type", "lama");
   CHECK(says(message, "'lama' is not supported, nearest is 'llama'"));
   CHECK(says(message, "attention, MLP and norm layout"));
-  CHECK(says(error_with("model_type", nullptr), "'model_type' is missing; supported are arcee, "));
+  CHECK(says(error_with("model_type", nullptr), "'model_type' is missing; supported are afmoe, "));
   CHECK(
       says(error_text([] { read_hf_config("[1]", "c.json", nullptr); }), "expected a JSON object"));
 }
@@ -208,7 +208,7 @@ TEST_CASE("a decoder with llama's keys is read as llama whatever its name, openl
   json config = llama();
   config.update({{"rms_norm_eps", 1e-5}, {"rope_theta", 10000.0}, {"hidden_act", "silu"}});
   const ModelSpec known = read(config);
-  for (const json& name : {json("internlm3"), json("mycorp_llm"), json(nullptr)}) {
+  for (const json& name : {json("cwm"), json("mycorp_llm"), json(nullptr)}) {
     config["model_type"] = name;
     std::vector<std::string> notes;
     const ModelSpec model = read(config, &notes);

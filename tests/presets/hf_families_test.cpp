@@ -286,22 +286,3 @@ TEST_CASE("latent attention") {
   }
   CHECK(says(error_text([&] { read("deepseek_v3", sizes); }), "no 'q_lora_rank'"));
 }
-
-// Those of state spaces are in hf_hybrids_test.cpp.
-TEST_CASE("every supported model_type is among the cases above") {
-  CHECK(supported_model_types() ==
-        std::vector<std::string>{"arcee",        "bamba",         "bloom",       "deepseek_v2",
-                                 "deepseek_v3",  "dots1",         "exaone4",     "falcon",
-                                 "gemma",        "gemma2",        "gemma3",      "gemma3_text",
-                                 "glm4_moe",     "glm4_moe_lite", "glm4v_moe",   "gpt2",
-                                 "gpt_neo",      "gpt_neox",      "gpt_oss",     "gptj",
-                                 "granite",      "kimi_k2",       "llama",       "llama4",
-                                 "llama4_text",  "megatron_gpt",  "minimax_m2",  "ministral",
-                                 "ministral3",   "mistral",       "mistral3",    "mixtral",
-                                 "nemotron",     "nemotron_h",    "olmo2",       "olmo3",
-                                 "olmoe",        "opt",           "phi",         "phi3",
-                                 "qwen2",        "qwen2_5_vl",    "qwen2_moe",   "qwen2_vl",
-                                 "qwen3",        "qwen3_5",       "qwen3_5_moe", "qwen3_5_moe_text",
-                                 "qwen3_5_text", "qwen3_moe",     "qwen3_next",  "qwen3_vl",
-                                 "qwen3_vl_moe", "seed_oss",      "smollm3",     "starcoder2"});
-}

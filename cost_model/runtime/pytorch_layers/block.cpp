@@ -41,47 +41,54 @@ EagerCode huggingface_code(const Problem& problem, bool autocast) {
   const bool unfused = problem.training.attention == AttentionKernel::unfused;
   const bool is_deepseek =
       is_any_of({"deepseek_v2", "deepseek_v3", "glm4_moe", "glm4_moe_lite", "kimi_k2"});
-  const bool routes_wide = is_deepseek || is_any_of({"dots1", "nemotron_h"});
-  const bool turns_part = is_any_of({"bamba", "gpt_neox", "minimax_m2", "nemotron", "phi", "phi3"});
+  const bool routes_wide =
+      is_deepseek || is_any_of({"dots1", "exaone_moe", "hy_v3", "nemotron_h", "solar_open"});
+  const bool turns_part = is_any_of(
+      {"bamba", "glm", "glm4", "gpt_neox", "minimax_m2", "nemotron", "phi", "phi3", "stablelm"});
   const bool full_precision = problem.training.precision == Precision::fp32;
   const bool mixes = is_any_of({"gpt2", "gpt_neox", "phi3"});
   const bool is_llama4 = is_any_of({"llama4_text"});
-  const bool is_olmo = is_any_of({"olmo2", "olmo3"});
+  const bool is_olmo = is_any_of({"flex_olmo", "olmo2", "olmo3"});
+  const bool is_cohere = is_any_of({"cohere", "cohere2"});
+  const bool turns_wide = is_olmo || is_cohere || is_any_of({"ernie4_5", "ernie4_5_moe"});
   const bool is_hybrid = is_any_of({"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"});
-  return {.style = {.composite_norm = true,
-                    .complex_rotary = is_llama4,
-                    .turns_wide = autocast || (is_olmo && !full_precision),
-                    .norms_turned = problem.model.attention.plain_qk_norm,
-                    .repeats_keys = unfused,
-                    .names_keys = true,
-                    // query_key_value, c_attn, qkv_proj.
-                    .fused_qkv = mixes,
-                    .views_qkv = mixes,
-                    // Turned by a part of their features, which is put before the rest.
-                    .joins_heads = is_deepseek || turns_part || is_hybrid,
-                    .relu = is_any_of({"opt"}),
-                    .keeps_softmax = is_hybrid || is_any_of({"mixtral", "qwen2_moe", "qwen3_moe"}),
-                    .widens_router = routes_wide && !autocast && !full_precision,
-                    .joins_experts = true,
-                    .repeats_tokens = repeats_tokens(problem),
-                    .orders_weighed = true,
-                    .scores_wide = routes_wide || is_any_of({"minimax_m2"}),
-                    .shared_last = routes_wide,
-                    .autocast = autocast,
-                    .spelt_gelu = spells_gelu(problem.model),
-                    .weighs_wide =
-                        is_olmo || is_hybrid ||
-                        is_any_of({"gemma", "gemma2", "gemma3_text", "gpt_oss", "nemotron_h"}),
-                    .joins_sinks = is_any_of({"gpt_oss"}),
-                    .narrow_softmax = is_llama4,
-                    .caps = is_any_of({"gemma2"}),
-                    .masks_windows = masks_windows(problem),
-                    .names_embedding = true,
-                    .adds_masks = unfused,
-                    .pads_values = !unfused && problem.model.attention.mla &&
-                                   problem.runtime.attn_implementation ==
-                                       AttnImplementation::flash_attention_2},
-          .loss = LossCode::plain};
+  return {
+      .style = {.composite_norm = true,
+                .centres_norms = is_cohere,
+                .complex_rotary = is_llama4,
+                .turns_wide = autocast || (turns_wide && !full_precision),
+                .norms_turned = problem.model.attention.plain_qk_norm,
+                .repeats_keys = unfused,
+                .names_keys = true,
+                // query_key_value, c_attn, qkv_proj.
+                .fused_qkv = mixes,
+                .views_qkv = mixes,
+                // Turned by a part of their features, which is put before the rest.
+                .joins_heads = is_deepseek || turns_part || is_hybrid,
+                .relu = is_any_of({"opt"}),
+                .keeps_softmax = is_hybrid || is_any_of({"mixtral", "qwen2_moe", "qwen3_moe"}),
+                .widens_router =
+                    (routes_wide || is_any_of({"ernie4_5_moe"})) && !autocast && !full_precision,
+                .joins_experts = true,
+                .repeats_tokens = repeats_tokens(problem),
+                .orders_weighed = true,
+                .scores_wide = routes_wide || is_any_of({"afmoe", "minimax_m2"}),
+                .shared_last = routes_wide || is_any_of({"granitemoehybrid", "granitemoeshared"}),
+                .autocast = autocast,
+                .spelt_gelu = spells_gelu(problem.model),
+                .weighs_wide = is_olmo || is_hybrid ||
+                               is_any_of({"afmoe", "gemma", "gemma2", "gemma3_text", "gpt_oss",
+                                          "helium", "nemotron_h"}),
+                .joins_sinks = is_any_of({"gpt_oss"}),
+                .narrow_softmax = is_llama4,
+                .caps = is_any_of({"gemma2"}),
+                .masks_windows = masks_windows(problem),
+                .names_embedding = true,
+                .adds_masks = unfused,
+                .pads_values =
+                    !unfused && problem.model.attention.mla &&
+                    problem.runtime.attn_implementation == AttnImplementation::flash_attention_2},
+      .loss = LossCode::plain};
 }
 
 Block eager_block(const Problem& problem,

@@ -41,6 +41,7 @@ bool is_composite(const EagerShape& s);
 /// What a norm saves.
 struct EagerNorm {
   Tensor widened = BlockWriter::none;     // its input in fp32, where that is not fp32
+  Tensor centred = BlockWriter::none;     // less its mean, where it is not scaled as it is
   Tensor normalised = BlockWriter::none;  // before the weight is applied
   Tensor statistics = BlockWriter::none;
   Tensor output = BlockWriter::none;

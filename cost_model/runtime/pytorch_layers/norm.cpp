@@ -19,10 +19,34 @@ EagerNorm write_wide_norm(EagerPass& pass, Bytes bytes, Bytes statistics) {
   return norm;
 }
 
+// The mean is taken off twice: for what is squared, and for what is scaled; in fp32, and neither is
+// x (transformers v5.24.0 models/cohere/modeling_cohere.py CohereLayerNorm).
+EagerNorm write_centred_norm(EagerPass& pass, Bytes bytes, Bytes wide, Bytes statistics) {
+  const bool widens = wide > bytes;
+  EagerNorm norm{.composite = true, .weighs_wide = widens, .reads_wide = !widens};
+  BlockWriter& w = pass.writer();
+  const Tensor input = w.temporary("norm input in fp32", widens ? wide : Bytes{});
+  norm.widened = pass.make("squared differences' input", wide);
+  w.free(w.temporary("squared norm input", wide));
+  norm.statistics = pass.make("norm statistics", statistics);
+  pass.done(norm.widened);
+  norm.centred = pass.make("norm input less its mean", wide);
+  norm.normalised = pass.make("normalised in fp32", wide);
+  pass.done(norm.centred);
+  w.free(input);
+  const Tensor output = w.temporary("norm output in fp32", widens ? wide : Bytes{});
+  norm.output = pass.make("norm output", bytes);
+  w.free(output);
+  pass.done(norm.normalised);
+  pass.done(norm.statistics);
+  return norm;
+}
+
 }  // namespace
 
 bool is_composite(const EagerShape& s) {
-  return s.style.composite_norm && !s.style.compiled && s.problem.model.norm == Norm::rms;
+  const bool spelt = s.problem.model.norm == Norm::rms || s.style.centres_norms;
+  return s.style.composite_norm && !s.style.compiled && spelt;
 }
 
 bool widens_norm_input(const EagerShape& s) {
@@ -31,13 +55,16 @@ bool widens_norm_input(const EagerShape& s) {
 }
 
 bool keeps_norm_input(const EagerShape& s) {
-  return !is_composite(s) || s.wide_stream();
+  return !is_composite(s) || (s.wide_stream() && !s.style.centres_norms);
 }
 
 EagerNorm write_stream_norm(EagerPass& pass, const EagerShape& s) {
-  return keeps_norm_input(s) && is_composite(s)
-             ? write_wide_norm(pass, s.residual(), s.norm_statistics())
-             : write_eager_norm(pass, s, s.residual(), s.norm_statistics());
+  const Bytes bytes = s.residual();
+  if (!is_composite(s) || !s.wide_stream()) {
+    return write_eager_norm(pass, s, bytes, s.norm_statistics());
+  }
+  return s.style.centres_norms ? write_centred_norm(pass, bytes, bytes, s.norm_statistics())
+                               : write_wide_norm(pass, bytes, s.norm_statistics());
 }
 
 EagerNorm write_plain_norm(EagerPass& pass, const EagerShape& s, Bytes bytes, Bytes statistics) {
@@ -57,6 +84,9 @@ EagerNorm write_plain_norm(EagerPass& pass, const EagerShape& s, Bytes bytes, By
 }
 
 EagerNorm write_eager_norm(EagerPass& pass, const EagerShape& s, Bytes bytes, Bytes statistics) {
+  if (is_composite(s) && s.style.centres_norms) {
+    return write_centred_norm(pass, bytes, widens_norm_input(s) ? 2 * bytes : bytes, statistics);
+  }
   if (is_composite(s) && !widens_norm_input(s)) return write_wide_norm(pass, bytes, statistics);
   EagerNorm norm;
   BlockWriter& w = pass.writer();
@@ -112,7 +142,7 @@ Tensor write_eager_norm_backward(
   const Tensor direct = w.temporary("fp32 input gradient", wide);
   w.free(by_row);
   w.free(scaled);
-  w.free(norm.statistics);
+  w.free({norm.statistics, norm.centred});
   const Tensor mean = w.temporary("mean gradient", wide);
   const Tensor power = w.temporary("norm input in fp32, once more", wide);
   const Tensor doubled = w.temporary("doubled norm input", wide);
@@ -144,7 +174,7 @@ void drop_argument(EagerPass& pass, EagerNorm& norm) {
 }
 
 std::vector<Tensor> tensors_of(const EagerNorm& norm) {
-  return {norm.widened, norm.normalised, norm.statistics, norm.output};
+  return {norm.widened, norm.centred, norm.normalised, norm.statistics, norm.output};
 }
 
 }  // namespace zeroplan

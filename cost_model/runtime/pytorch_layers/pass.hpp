@@ -15,6 +15,7 @@ enum class Checkpoint { none, operators, layer };
 /// How the layer's code is written.
 struct EagerStyle {
   bool composite_norm = false;  // RMSNorm written out in fp32; else one kernel
+  bool centres_norms = false;   // LayerNorm too, which takes the mean off twice
   bool complex_rotary = false;  // rotation as complex products in fp32
   bool wide_rotary = false;     // by cosine and sine in fp32; else in 16 bits
   bool turns_wide = false;      // tables of fp32 widen what they turn, which is narrowed then

@@ -99,7 +99,7 @@ Block zeroplan_head(const LayerShape& s,
   }
   w.allocate(Block::input_grad);
   w.run_backward(Module::final_norm);
-  unit.norm_gradient(w, rows(s, 1), m.norm == Norm::layer ? rows(s, 1) : Bytes{});
+  unit.norm_gradient(w, rows(s, 1), has_norm_bias(m) ? rows(s, 1) : Bytes{});
   for (const Tensor done : {dnorm, statistics, targets}) w.free(done);
   w.free(Block::input);
   unit.release(w);

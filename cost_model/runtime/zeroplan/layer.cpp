@@ -155,7 +155,7 @@ class LayerWriter {
 
   void norm_gradient() {
     const Bytes one{s_.token.element * s_.token.hidden};
-    unit_.norm_gradient(w_, one, s_.problem.model.norm == Norm::layer ? one : Bytes{});
+    unit_.norm_gradient(w_, one, has_norm_bias(s_.problem.model) ? one : Bytes{});
   }
 
   const LayerShape& s_;
