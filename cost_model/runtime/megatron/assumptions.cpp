@@ -63,6 +63,17 @@ std::vector<std::string> megatron_assumptions(const Problem& problem) {
         "recompute of layernorm changes nothing: Transformer Engine has these norms fused into the "
         "linears that read them");
   }
+  if (set.offload_modules != 0) {
+    out.emplace_back(
+        "what offload_modules moves is off the device when its module is done, as the allocator's "
+        "statistics count it; what is still on its way may stay reserved");
+    if (l.vpp > 1) {
+      out.emplace_back(
+          "what one chunk's backward pass brings back early for another chunk is not counted: up "
+          "to "
+          "about a layer's groups");
+    }
+  }
   if (problem.model.state_space) {
     out.emplace_back(
         "state spaces run by mamba_ssm 2.3.2, whose kernels' rate is fitted on runs of Nemotron 3 "

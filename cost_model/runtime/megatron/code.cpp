@@ -3,6 +3,7 @@
 
 #include "cost_model/program/fold.hpp"
 #include "cost_model/program/schedule.hpp"
+#include "cost_model/runtime/megatron/chunk_groups.hpp"
 #include "cost_model/runtime/megatron/layer.hpp"
 #include "cost_model/runtime/megatron/offload.hpp"
 #include "cost_model/runtime/megatron/stage.hpp"

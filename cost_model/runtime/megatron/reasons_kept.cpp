@@ -87,6 +87,9 @@ Reason offloaded_modules_of_layers(const Problem& p) {
   if (set.cuda_graph_impl == CudaGraphs::local) {
     return "offload_modules goes without graphs of cuda_graph_impl local";
   }
+  if (set.activation_offload_fraction == 0) {
+    return "activation_offload_fraction must be above 0: Megatron-Core fails where nothing leaves";
+  }
   if (p.layout.recompute == Recompute::full) return "offload_modules goes without full recompute";
   const bool experts_again = (repeats(p) & bit_of(RecomputeModule::moe)) != 0;
   return because(experts_again && (inside_experts || has(fused_group_mlp)),

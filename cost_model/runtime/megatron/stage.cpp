@@ -3,6 +3,7 @@
 #include <span>
 
 #include "cost_model/rank/recomputed.hpp"
+#include "cost_model/runtime/megatron/chunk_groups.hpp"
 #include "cost_model/runtime/megatron/code.hpp"
 #include "cost_model/runtime/megatron/fsdp_buckets.hpp"
 #include "cost_model/runtime/megatron/layer.hpp"
@@ -88,45 +89,6 @@ std::int64_t end_of_kind(const ModelSpec& model, std::int64_t first, std::int64_
   const LayerKind* next = std::find_if(kinds + first, kinds + last,
                                        [&](LayerKind kind) { return kind != kinds[first]; });
   return next - kinds;
-}
-
-// What a model returns is all that it held, so that an embedding's output is held until the loss
-// where there is one.
-InputHolder input_holder(const Stage& stage, std::size_t chunk) {
-  if (!begins_model(stage, chunk)) return InputHolder::pipeline;
-  return ends_model(stage, chunk) ? InputHolder::model : InputHolder::none;
-}
-
-// The places of a chunk's layers, those of MTP modules last.
-std::vector<HostPlace> places_of(const Problem& p,
-                                 const Stage& stage,
-                                 std::size_t chunk,
-                                 InFlight in_flight) {
-  const LayerRange& range = stage.chunks[chunk];
-  const bool last = ends_model(stage, chunk);
-  std::vector<LayerKind> kinds;
-  for (std::int64_t i = range.first; i < range.last; ++i) kinds.push_back(kind_of(p.model, i));
-  for (std::int64_t i = 0; last && i < trained_mtp_modules(p); ++i) {
-    for (const MtpLayer& layer : mtp_layers(p)) kinds.push_back(layer.kind);
-  }
-  return host_places(p, kinds, input_holder(stage, chunk), in_flight);
-}
-
-using LayerBlocks = std::vector<std::shared_ptr<const FoldedBlock>>;
-
-// The layers of a chunk where groups of what they keep wait on the host; else none.
-LayerBlocks layers_with_groups(const Problem& p,
-                               const Stage& stage,
-                               std::size_t chunk,
-                               InFlight in_flight) {
-  LayerBlocks made;
-  if (p.runtime.megatron.offload_modules == 0) return made;
-  const std::vector<HostPlace> places = places_of(p, stage, chunk, in_flight);
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const bool same = i > 0 && places[i] == places[i - 1];
-    made.push_back(same ? made.back() : folded(megatron_layer(p, repeats(p), places[i])));
-  }
-  return made;
 }
 
 // Each chunk is a block of its own to recompute method `block`, which takes its first layers
@@ -282,14 +244,6 @@ Runs megatron_layers(const Problem& problem,
   Runs runs;
   add_layers(runs, problem, blocks, range);
   return runs;
-}
-
-Bytes moved_by_chunk(const Problem& problem, const Stage& stage, std::size_t chunk) {
-  Bytes sum;
-  for (const HostPlace& place : places_of(problem, stage, chunk, InFlight::later)) {
-    sum += moved_by_groups(problem, place.own);
-  }
-  return sum;
 }
 
 ChunkProgram megatron_chunk(const Problem& problem,

@@ -44,8 +44,6 @@ inline bool megatron_passes_differ(const Problem& problem) {
   return problem.runtime.megatron.offload_modules != 0 && problem.layout.pp > 1;
 }
 
-/// What modules of a chunk's layers leave for the host, of one micro-batch.
-Bytes moved_by_chunk(const Problem& problem, const Stage& stage, std::size_t chunk);
 Runs megatron_layers(const Problem& problem, const MegatronBlocks& blocks, const LayerRange& range);
 ChunkProgram megatron_chunk(const Problem& problem,
                             const MegatronBlocks& blocks,

@@ -94,6 +94,8 @@ TEST_CASE("tensors of modules wait on the host where Megatron-Core can move them
   local.training.attention = AttentionKernel::unfused;
   REQUIRE(broken_rule(local) == refused);
   REQUIRE(rule(attention, {.recompute = Recompute::full}, as_is) == refused);
+  REQUIRE(with(attention, [](MegatronSettings& set) { set.activation_offload_fraction = 0; }) ==
+          refused);
   const auto again = [](MegatronSettings& set) {
     set.recompute_modules = bit_of(RecomputeModule::moe);
   };
