@@ -81,8 +81,12 @@ bool is_hybrid(const ModelSpec& model) {
   return keeps_states(model) || model.attention.output_gate;
 }
 
-// Trinity's, which keeps no state.
-constexpr std::string_view output_gate = "a gate of what attention gives";
+// What it has that others lack; Trinity has the gate alone, and keeps no state.
+std::string_view part_of_hybrid(const ModelSpec& model) {
+  return model.state_space        ? "a state space"
+         : model.linear_attention ? "linear attention"
+                                  : "a gate of what attention gives";
+}
 
 Reason no_linear_attention(const Problem& p) {
   if (p.model.state_space) {
@@ -97,7 +101,7 @@ Reason no_linear_attention(const Problem& p) {
       "{}, which {} has, is described in Megatron-Core's layers, --runtime megatron, and "
       "Transformers' of 16 bits: --runtime fsdp2 --set layers=huggingface, --runtime deepspeed or "
       "ddp",
-      p.model.linear_attention ? "linear attention" : output_gate, p.model.name);
+      part_of_hybrid(p.model), p.model.name);
 }
 
 Reason linear_attention(const Problem& p) {
@@ -105,9 +109,7 @@ Reason linear_attention(const Problem& p) {
   if (!code_of(p).transformers_layers(p) || p.training.precision == Precision::fp32) {
     return no_linear_attention(p);
   }
-  const std::string_view what = p.model.state_space        ? "a state space"
-                                : p.model.linear_attention ? "linear attention"
-                                                           : output_gate;
+  const std::string_view what = part_of_hybrid(p.model);
   if (p.runtime.fsdp2.compiles_layers()) {
     return fmt::format("compiled layers with {} are not described: --set compile.enable=false",
                        what);
