@@ -28,8 +28,7 @@ TEST_CASE("stages that hold other kinds of layers are told apart") {
 TEST_CASE("what a stage keeps of the states does not depend on micro-batches") {
   std::mt19937 random(31);
   tests::Draw draw(random);
-  int tried = 0;
-  for (int i = 0; i < tests::draws(3000); ++i) {
+  for (int tried = 0; tried < tests::draws(60);) {
     const std::optional<Problem> p = draw.problem();
     if (!p) continue;
     ++tried;
@@ -53,5 +52,4 @@ TEST_CASE("what a stage keeps of the states does not depend on micro-batches") {
       REQUIRE(a.construction.live == b.construction.live);
     }
   }
-  REQUIRE(tried >= tests::draws(50));
 }
