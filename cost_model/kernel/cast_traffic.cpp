@@ -26,20 +26,32 @@ class Casts {
  public:
   Casts(std::vector<Traffic>& out, CastTraffic moved) : out_(out), moved_(moved) {}
 
-  /// Elements of a linear.
-  void add(std::int64_t input, std::int64_t gradient, std::int64_t weight) {
-    const auto bytes = [](double sum) { return Bytes{std::llround(sum)}; };
+  /// Elements of a linear, or of so many linears together, each cast by itself.
+  void add(std::int64_t input, std::int64_t gradient, std::int64_t weight, std::int64_t times = 1) {
+    const auto bytes = [&](double sum) {
+      return Bytes{std::llround(sum / static_cast<double>(times))};
+    };
     const auto x = static_cast<double>(input), dy = static_cast<double>(gradient),
                w = static_cast<double>(weight);
-    out_.push_back(
-        {Module::casts, Access::streaming, bytes(moved_.input * x + moved_.weight * w),
-         bytes(moved_.input_again * x + moved_.gradient * dy + moved_.weight_again * w)});
+    out_.push_back({Module::casts, Access::streaming, bytes(moved_.input * x + moved_.weight * w),
+                    bytes(moved_.input_again * x + moved_.gradient * dy + moved_.weight_again * w),
+                    times});
   }
 
  private:
   std::vector<Traffic>& out_;
   CastTraffic moved_;
 };
+
+// Transformer Engine casts the tokens of each expert by a kernel of its own; with delayed scaling
+// by one for all (pytorch/csrc/extensions/cast.cpp multi_tensor_quantize_impl @v2.14).
+bool casts_by_expert(const Problem& p, const KernelHabits& habits) {
+  const MegatronSettings& set = p.runtime.megatron;
+  const bool at_once =
+      p.training.precision == Precision::fp8 && set.fp8_recipe == Fp8Recipe::delayed;
+  return habits.launcher == Launcher::transformer_engine && !set.use_transformer_engine_op_fuser &&
+         !at_once;
+}
 
 constexpr std::int64_t widened = 2 + 4;  // bytes of an element, read and written; narrowed too
 
@@ -78,6 +90,7 @@ void add_layer_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind
     casts.add(local_tokens(p) * (token.query + token.key_value + values),
               local_tokens(p) * token.output, 0);
   }
+  const bool by_expert = casts_by_expert(p, habits);
   for (const Gemm& gemm : layer_gemms(p, kind, part)) {
     if (gemm.product != Product::forward) continue;
     const std::int64_t rows = gemm.m * gemm.groups;
@@ -88,7 +101,7 @@ void add_layer_casts(std::vector<Traffic>& out, const Problem& p, LayerKind kind
     const bool fused = gemm.groups > 1 && p.runtime.megatron.use_transformer_engine_op_fuser;
     const bool first = gemm.module == Module::fc1;
     casts.add(fused && !first ? 0 : read * gemm.k, fused && first ? 0 : received * gemm.n,
-              gemm.groups * gemm.k * gemm.n);
+              gemm.groups * gemm.k * gemm.n, by_expert ? gemm.groups : 1);
   }
 }
 

@@ -15,7 +15,7 @@ constexpr MeasuredBand engine_bands[] = {
     {"Hopper", 16, false, 0.085},        {"Hopper", 16, true, 0.12},
     {"Hopper", 8, false, 0.065},         {"Hopper", 8, true, 0.14},
     {"Blackwell", 16, false, 0.1},       {"Blackwell", 16, true, 0.17},
-    {"Blackwell", 8, false, 0.14},       {"Blackwell", 8, true, 0.22},
+    {"Blackwell", 8, false, 0.14},       {"Blackwell", 8, true, 0.18},
     {"Blackwell", 4, false, 0.27},       {"Blackwell Ultra", 16, true, 0.62},
     {"Blackwell Ultra", 8, false, 0.16}, {"Blackwell Ultra", 8, true, 0.16},
     {"Blackwell Ultra", 4, false, 0.27},

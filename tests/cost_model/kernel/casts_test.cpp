@@ -70,6 +70,23 @@ TEST_CASE("fused grouped products make the activation and the casts beside it th
         Approx(static_cast<double>(between) * (2 + 2 * 33 / 32.0)));
 }
 
+TEST_CASE("the tokens of each expert are cast by themselves unless one kernel casts all") {
+  const auto most_casts = [](const Problem& p) {
+    std::int64_t most = 0;
+    for (const Traffic& t : layer_traffic(p, LayerKind::moe)) {
+      if (t.module == Module::casts) most = std::max(most, t.times);
+    }
+    return most;
+  };
+  Problem p = quantized("mixtral-8x7b", "B200", Fp8Recipe::mxfp8);
+  CHECK(most_casts(p) == 8);
+  p.layout.ep = 4;
+  CHECK(most_casts(p) == 2);
+  p.runtime.megatron.use_transformer_engine_op_fuser = true;
+  CHECK(most_casts(p) == 1);
+  CHECK(most_casts(quantized("mixtral-8x7b", "B200", Fp8Recipe::delayed)) == 1);
+}
+
 TEST_CASE("flex dispatch copies tokens into the experts' order once") {
   Problem p = problem(Runtime::megatron, "mixtral-8x7b", {.dp = 4, .ep = 4}, "B200");
   p.runtime.megatron.moe_permute_fusion = true;
