@@ -60,7 +60,7 @@ std::int64_t layers_of_pattern(std::string_view pattern) {
 std::string pattern_of(const std::vector<LayerKind>& kinds) {
   std::string pattern;
   for (const LayerKind kind : kinds) {
-    const auto* place = std::ranges::find(kinds_of_halves, kind);
+    const auto* place = std::ranges::find(kinds_of_halves, narrow_kind(kind));
     pattern += half_letters.at(static_cast<std::size_t>(place - kinds_of_halves.begin()));
   }
   return pattern;

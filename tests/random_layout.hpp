@@ -6,6 +6,7 @@
 #include <random>
 
 #include "cost_model/legality/legality.hpp"
+#include "cost_model/question/layer_width.hpp"
 #include "tests/specs.hpp"
 
 namespace zeroplan::tests {
@@ -77,11 +78,24 @@ class Draw {
       p.model = tests::problem(runtime, names[pick({0, 1, 2})], p.layout).model;
       if (p.model.moe && runtime == Runtime::megatron && coin()) p.model.moe->latent_size = 1024;
     }
+    if (runtime == Runtime::megatron && is_quantized(p.training.precision) && coin()) {
+      draw_ends(p);
+    }
     if (first_violation(p)) return std::nullopt;
     return p;
   }
 
  private:
+  // Layers at the ends in 16 bits.
+  void draw_ends(Problem& p) {
+    MegatronSettings& m = p.runtime.megatron;
+    m.fp8_recipe = Fp8Recipe::tensorwise;
+    m.first_last_layers_bf16 = true;
+    m.num_layers_at_start_in_bf16 = pick({0, 1, 2});
+    m.num_layers_at_end_in_bf16 = pick({0, 1, 2});
+    widen_ends(p.model, m);
+  }
+
   static RuntimeSpec own_settings(const RuntimeSpec& drawn) {
     RuntimeSpec own{.kind = drawn.kind};
     if (own.kind == Runtime::megatron) own.megatron = drawn.megatron;

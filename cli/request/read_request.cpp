@@ -12,6 +12,7 @@
 #include "cli/request/read_gpus.hpp"
 #include "cli/request/recorded_file.hpp"
 #include "cli/request/solve.hpp"
+#include "cost_model/question/layer_width.hpp"
 #include "presets/catalog.hpp"
 #include "presets/hf_config.hpp"
 #include "presets/input_error.hpp"
@@ -228,6 +229,7 @@ Request read_request(const LayoutArguments& typed, std::vector<std::string>& not
   Request r{.model = read_model(a, runtime, origin, notes),
             .cluster = {},
             .runtime = a.recorded ? a.recorded->runtime : load_runtime(runtime, settings)};
+  widen_ends(r.model, r.runtime.megatron);
   const GpuQuestion gpus = read_gpus(a, origin, notes);
   r.cluster = gpus.cluster;
   if (a.recorded && r.cluster.gpus != a.recorded->gpus) {

@@ -20,6 +20,8 @@ namespace {
 // What the terms of a layer are called: its linears, and what is beside them.
 using TermNames = std::pair<std::string_view, std::string_view>;
 constexpr TermNames state_space_terms{"linears beside a state space", "scan of the state"};
+constexpr TermNames wide_state_space_terms{"linears beside a state space, in 16 bits",
+                                           "scan of the state, in 16 bits"};
 constexpr ByKind<TermNames> term_names{
     {{{"linears of a dense layer", "attention scores of a dense layer"},
       {"linears of an MoE layer", "attention scores of an MoE layer"},
@@ -28,7 +30,16 @@ constexpr ByKind<TermNames> term_names{
       {"linears beside linear attention", "delta rule and convolution"},
       {"linears of an attention layer", "attention scores of an attention layer"},
       {"linears of an MLP layer", ""},
-      {"linears of an experts layer", ""}}}};
+      {"linears of an experts layer", ""},
+      {"linears of a dense layer in 16 bits", "attention scores of a dense layer in 16 bits"},
+      {"linears of an MoE layer in 16 bits", "attention scores of an MoE layer in 16 bits"},
+      {"linears beside linear attention, in 16 bits", "delta rule and convolution, in 16 bits"},
+      {"linears beside linear attention, in 16 bits", "delta rule and convolution, in 16 bits"},
+      {"linears beside linear attention, in 16 bits", "delta rule and convolution, in 16 bits"},
+      {"linears of an attention layer in 16 bits",
+       "attention scores of an attention layer in 16 bits"},
+      {"linears of an MLP layer in 16 bits", ""},
+      {"linears of an experts layer in 16 bits", ""}}}};
 
 // FLOPs a token; 0 for a vector, which multiplies no matrix.
 double token_flops(const Weight& w, const ModelSpec& model) {
@@ -156,7 +167,9 @@ std::vector<FlopTerm> flop_terms(const Problem& problem, ScoreCount count) {
     const double mixing = layer_mixing_flops(model, kind, s, count);
     const RepeatedFlops again = repeated_flops(problem, kind, mixing);
     const bool scans = is_linear(kind) && model.state_space;
-    const auto& [linears, rest] = scans ? state_space_terms : term_names[kind];
+    const auto& [linears, rest] = !scans          ? term_names[kind]
+                                  : is_wide(kind) ? wide_state_space_terms
+                                                  : state_space_terms;
     terms.push_back({linears, layers, layer_linear_flops(model, kind, s), again.linears});
     if (has_mixer(kind)) terms.push_back({rest, layers, mixing, again.scores});
   }

@@ -7,6 +7,7 @@
 #include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/kernel/layer_gemms.hpp"
 #include "cost_model/kernel/layer_traffic.hpp"
+#include "cost_model/question/layer_width.hpp"
 
 namespace zeroplan {
 namespace {
@@ -88,7 +89,9 @@ const ModuleTime* find(const ModuleTimes& times, Module module) {
   return known != times.end() ? &*known : nullptr;
 }
 
-ModuleTimes module_times(const Problem& problem, LayerKind kind, LayerPart part) {
+ModuleTimes module_times(const Problem& asked, LayerKind kind, LayerPart part) {
+  const OfKind of_kind(asked, kind);
+  const Problem& problem = *of_kind;
   ModuleTimes times;
   constexpr std::size_t usual = 24;
   times.reserve(usual);

@@ -103,6 +103,12 @@ BlockClock::RepeatSets BlockClock::sets(const Problem& problem) {
   return {repeats(problem), repeated_layers(problem).others};
 }
 
+bool BlockClock::has_routed_experts(const WeightInventory& inventory, bool wide) {
+  return std::ranges::any_of(all_layer_kinds, [&](LayerKind kind) {
+    return has_experts(kind) && is_wide(kind) == wide && inventory.has(kind);
+  });
+}
+
 BlockClock::Layer::Layer(const BlockClock& clock,
                          const Problem& problem,
                          LayerKind kind,
@@ -158,8 +164,8 @@ BlockClock::Common::Common(const BlockClock& clock, const Problem& problem) {
   // A kind that the model lacks has no sizes, and no time for them.
   for (const LayerKind kind : all_layer_kinds) {
     if (!inventory.has(kind)) continue;
-    layers[kind].emplace(clock, problem, kind,
-                         has_experts(kind) ? LayerPart::rest : LayerPart::whole);
+    layers[kind] = std::make_unique<Layer>(clock, problem, kind,
+                                           has_experts(kind) ? LayerPart::rest : LayerPart::whole);
   }
   const auto end = [&](BlockKind kind, const ModuleTimes& times) {
     const Block block = code_of(problem).block(problem, inventory, kind, LayerKind::dense, 0);
@@ -173,15 +179,14 @@ BlockClock::Common::Common(const BlockClock& clock, const Problem& problem) {
 }
 
 const TimedBlock& BlockClock::layer(const Problem& problem, LayerKind kind) {
-  std::optional<Layer>& rest = last_common_->layers[kind];
-  if (!rest) return nothing_;
+  const std::unique_ptr<Layer>& rest = last_common_->layers[kind];
   if (!has_experts(kind)) return rest->timed(problem);
   TimedBlock& whole = with_experts_[kind];
   const RepeatSets sets = BlockClock::sets(problem);
   if (repeats_[kind] == sets) return whole;
   repeats_[kind] = sets;
   whole = rest->timed(problem);
-  return whole += last_routed_->timed(problem);
+  return whole += last_routed_[is_wide(kind)]->timed(problem);
 }
 
 BlockTimes BlockClock::times(const Problem& problem) {
@@ -197,14 +202,19 @@ BlockTimes BlockClock::times(const Problem& problem) {
                  : &known.try_emplace(own, *this, only(problem, part), what...).first->second;
     };
     last_common_ = find(common_, LayerPart::rest);
-    if (problem.model.moe)
-      last_routed_ = find(routed_, LayerPart::routed, LayerKind::moe, LayerPart::routed);
+    for (const bool wide : {false, true}) {
+      if (!routes_[wide]) continue;
+      const LayerKind kind = wide ? LayerKind::wide_moe : LayerKind::moe;
+      last_routed_[wide] = find(routed_[wide], LayerPart::routed, kind, LayerPart::routed);
+    }
     repeats_ = {};
     asked_ = asked;
     asked_parts_ = parts;
   }
   ByKind<const TimedBlock*> layers;
-  for (const LayerKind kind : all_layer_kinds) layers[kind] = &layer(problem, kind);
+  for (const LayerKind kind : all_layer_kinds) {
+    layers[kind] = inventory_.has(kind) ? &layer(problem, kind) : &nothing_;
+  }
   return {.layers = layers,
           .embedding = last_common_->embedding,
           .head = last_common_->head,

@@ -1,6 +1,7 @@
 #pragma once
 // What the blocks that a rank can hold take for one micro-batch: kernels, and collectives.
 
+#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -87,7 +88,9 @@ class BlockClock {
  public:
   /// `only`: of the question. It and the inventory must outlive the clock.
   BlockClock(const WeightInventory& inventory, OnlyFor& only)
-      : inventory_(inventory), only_(only) {}
+      : inventory_(inventory),
+        only_(only),
+        routes_{has_routed_experts(inventory, false), has_routed_experts(inventory, true)} {}
   BlockClock(const BlockClock&) = delete;
   BlockClock& operator=(const BlockClock&) = delete;
 
@@ -98,6 +101,7 @@ class BlockClock {
   // What runs again of layers that the policy takes, and of the others.
   using RepeatSets = std::pair<RepeatSet, RepeatSet>;
   static RepeatSets sets(const Problem& problem);
+  static bool has_routed_experts(const WeightInventory& inventory, bool wide);
   struct Repeated {
     RepeatSet set = 0;
     RepeatTimes times;
@@ -124,7 +128,7 @@ class BlockClock {
   // All that no expert parallelism divides.
   struct Common {
     Common(const BlockClock& clock, const Problem& problem);
-    ByKind<std::optional<Layer>> layers;  // but for routed experts
+    ByKind<std::unique_ptr<Layer>> layers;  // but for routed experts
     TimedBlock embedding, head, mtp_ends;
   };
 
@@ -140,12 +144,14 @@ class BlockClock {
   const WeightInventory& inventory_;
   OnlyFor& only_;
   Known<Common> common_;
-  Known<Layer> routed_;
+  // Of routed experts, the others' and those of layers in 16 bits.
+  std::array<bool, 2> routes_;  // which there are
+  std::array<Known<Layer>, 2> routed_;
   // What was asked about last: many policies are asked about in a row.
   Key asked_{};
   std::int64_t asked_parts_ = 0;  // of the loss
   Common* last_common_ = nullptr;
-  Layer* last_routed_ = nullptr;
+  std::array<Layer*, 2> last_routed_{};
   ByKind<std::optional<RepeatSets>> repeats_;  // in layers with experts
   ByKind<TimedBlock> with_experts_;
   TimedBlock nothing_;

@@ -192,8 +192,11 @@ struct MegatronSettings {
 
   bool fp8_param_gather = false;  // matrices of the layers are kept and gathered in 8 bits alone
   Fp8Recipe fp8_recipe = Fp8Recipe::delayed;
-  bool fp8_dot_product_attention = false;        // its products in 8 bits too
-  bool fp8_output_proj = false;                  // products of the output layer in 8 bits too
+  bool fp8_dot_product_attention = false;  // its products in 8 bits too
+  bool fp8_output_proj = false;            // products of the output layer in 8 bits too
+  bool first_last_layers_bf16 = false;     // of fp8 and nvfp4: these layers are in 16 bits
+  std::int64_t num_layers_at_start_in_bf16 = 1;
+  std::int64_t num_layers_at_end_in_bf16 = 1;
   bool activation_func_fp8_input_store = false;  // SwiGLU keeps what it reads in 8 bits
   CudaGraphs cuda_graph_impl = CudaGraphs::none;
   unsigned cuda_graph_scope = 0;  // bits of GraphScope; none: `full`

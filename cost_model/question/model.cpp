@@ -8,6 +8,9 @@ namespace zeroplan {
 
 std::string_view layer_name(const ModelSpec& model, LayerKind kind) {
   if (!is_linear(kind) || !model.state_space) return name_of(kind);
+  if (is_wide(kind)) {
+    return has_experts(kind) ? "state-space MoE layer in 16 bits" : "state-space layer in 16 bits";
+  }
   return has_experts(kind) ? "state-space MoE layer" : "state-space layer";
 }
 
@@ -18,11 +21,14 @@ LayerKind kind_of(const ModelSpec& model, std::int64_t layer) {
 
 std::vector<LayerKind> kinds_of_mtp_module(const ModelSpec& model) {
   if (!model.mtp_kinds.empty()) return model.mtp_kinds;
-  return {kind_of(model, model.layers - 1)};
+  return {narrow_kind(kind_of(model, model.layers - 1))};
 }
 
 bool uses_kind(const ModelSpec& model, LayerKind kind) {
-  return has_kind(model, kind) || std::ranges::find(model.mtp_kinds, kind) != model.mtp_kinds.end();
+  if (model.layers == 0 || has_kind(model, kind)) return model.layers > 0;
+  // A module's layer is of the last kind, but in as many bits as most: so where all are wide.
+  const std::vector<LayerKind> module = kinds_of_mtp_module(model);
+  return std::ranges::find(module, kind) != module.end();
 }
 
 bool is_windowed(const ModelSpec& model, std::int64_t layer) {
@@ -51,6 +57,10 @@ std::int64_t layers_of_kind(const ModelSpec& model,
 ByKind<std::int64_t> layers_by_kind(const ModelSpec& model, std::int64_t first, std::int64_t last) {
   ByKind<std::int64_t> counts;
   std::int64_t left = last - first;
+  if (model.layer_kinds.empty()) {
+    counts[kind_of(model, first)] = std::max<std::int64_t>(0, left);
+    return counts;
+  }
   for (const LayerKind kind : all_layer_kinds) {
     if (left <= 0) break;
     counts[kind] = layers_of_kind(model, first, last, kind);

@@ -28,6 +28,10 @@ std::int64_t layer_count(const ModelSpec& model, const Stage& stage, LayerKind k
 
 ByKind<std::int64_t> layers_by_kind(const ModelSpec& model, const Stage& stage) {
   ByKind<std::int64_t> sum;
+  if (model.layer_kinds.empty()) {
+    sum[kind_of(model, 0)] = layer_count(stage);
+    return sum;
+  }
   for (const LayerRange& chunk : stage.chunks) {
     const ByKind<std::int64_t> own = layers_by_kind(model, chunk.first, chunk.last);
     for (const LayerKind kind : all_layer_kinds) sum[kind] += own[kind];
@@ -49,15 +53,15 @@ std::int64_t expert_layers(const Problem& problem, const Stage& stage) {
 
 StageContent content_of(const ModelSpec& model, const Stage& stage) {
   constexpr int bits = 15;  // of a number of layers, of four kinds in each number
-  std::array<std::int64_t, 2> layers{};
-  static_assert(all_layer_kinds.size() <= 4 * layers.size());
+  StageContent content{2 * static_cast<std::int64_t>(stage.embedding) +
+                       static_cast<std::int64_t>(stage.head)};
+  static_assert(all_layer_kinds.size() == 4 * content.size());
   std::size_t place = 0;
   for (const std::int64_t count : layers_by_kind(model, stage)) {
-    std::int64_t& together = layers[place++ / 4];
+    std::int64_t& together = content[place++ / 4];
     together = together << bits | count;
   }
-  return {layers[0], layers[1],
-          2 * static_cast<std::int64_t>(stage.embedding) + static_cast<std::int64_t>(stage.head)};
+  return content;
 }
 
 bool alike_layers(const ModelSpec& model, const LayerRange& a, const LayerRange& b) {

@@ -44,7 +44,7 @@ std::int64_t expert_layers(const Problem& problem, const Stage& stage);
 
 /// What of a stage the states and the messages of its rank read: how many layers of which kind, and
 /// which ends of the model.
-using StageContent = Numbers<3>;
+using StageContent = Numbers<4>;
 StageContent content_of(const ModelSpec& model, const Stage& stage);
 
 /// Whether two ranges hold as many layers of the same kinds in the same order.

@@ -190,6 +190,7 @@ std::vector<Weight> layer_weights(const ModelSpec& model, LayerKind kind, LayerP
   }
   std::erase_if(out,
                 [&](const Weight& w) { return !(w.expert ? has_routed(part) : has_rest(part)); });
+  for (Weight& w : out) w.wide = is_wide(kind);
   return out;
 }
 

@@ -30,6 +30,7 @@ struct Weight {
   Split split = Split::replicated;
   std::int64_t copies = 1;  // the experts of one layer
   bool expert = false;      // routed: lives on the expert grid (ep x etp), not on tp
+  bool wide = false;        // of a layer in 16 bits, whatever the others are
 
   constexpr std::int64_t elements() const { return rows * columns * copies; }
 };

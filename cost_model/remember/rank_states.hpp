@@ -1,6 +1,8 @@
 #pragma once
 // What ZeRO, HSDP and offload decide of one pipeline stage: its model states and their exchange.
 
+#include <tuple>
+
 #include "cost_model/program/footprint.hpp"
 #include "cost_model/question/inputs.hpp"
 #include "cost_model/remember/sharding.hpp"
@@ -57,10 +59,10 @@ using StateInputs = Inputs<&Layout::dp,
                            &TrainingSpec::sequence_length,
                            &TrainingSpec::precision,
                            &TrainingSpec::optimizer>;
-using StateKey = Numbers<20>;
+using StateKey = Numbers<21>;
 inline StateKey state_key(const Problem& problem, const StageContent& content) {
-  const auto& [dense, moe, ends] = content;
-  return StateInputs(problem).with(dense, moe, ends, parts_key(problem));
+  const StateInputs inputs(problem);
+  return std::apply([&](auto... own) { return inputs.with(own..., parts_key(problem)); }, content);
 }
 
 /// What a stage's update depends on, beside sharding and content: a step's micro-batches too.

@@ -38,7 +38,7 @@ class Calls {
             std::string_view secondary,
             std::int64_t ranks,
             const ElementCount& count) const {
-    const std::int64_t narrow = keeps_8_bit_matrices(p_) ? count.hidden_shard * ranks : 0;
+    const std::int64_t narrow = keeps_8_bit_matrices(p_) ? count.narrow_shard * ranks : 0;
     return {group, secondary, count.full, count.shard * ranks, count.shard, narrow};
   }
 

@@ -189,6 +189,8 @@ StageElements stage_elements(const Problem& problem,
       if (hidden && w.columns > 1) {
         count.hidden_full += local.elements();
         count.hidden_shard += ceil_div(local.elements(), width);
+        count.narrow_full += w.wide ? 0 : local.elements();
+        count.narrow_shard += w.wide ? 0 : ceil_div(local.elements(), width);
       }
     }
     if (padding == Padding::each_unit) {
@@ -205,6 +207,8 @@ StageElements stage_elements(const Problem& problem,
       to->shard += times * from->shard;
       to->hidden_full += times * from->hidden_full;
       to->hidden_shard += times * from->hidden_shard;
+      to->narrow_full += times * from->narrow_full;
+      to->narrow_shard += times * from->narrow_shard;
     }
   };
   const ByKind<std::int64_t> counts = layers_by_kind(problem.model, stage);
@@ -262,7 +266,7 @@ StateTerms state_terms(const Problem& problem,
         stored(Category::parameters, "parameters", recipe.parameter_bytes, recipe.shard_parameters);
     if (keeps_8_bit_matrices(problem)) {
       // The router, which is small and stays wide, is taken for one of them.
-      const std::int64_t matrices = recipe.shard_parameters ? e.hidden_shard() : e.hidden_full();
+      const std::int64_t matrices = recipe.shard_parameters ? e.narrow_shard() : e.narrow_full();
       terms[0].elements -= std::min(terms[0].elements, matrices);
       terms[6] = {Category::parameters, "8-bit matrices of the layers", 1, matrices};
     }

@@ -39,6 +39,9 @@ struct ElementCount {
   // Elements in matrices of hidden layers alone: Muon keeps one state for them, two for the rest.
   std::int64_t hidden_full = 0;
   std::int64_t hidden_shard = 0;
+  // Of these, those of layers that are not in 16 bits whatever the others are.
+  std::int64_t narrow_full = 0;
+  std::int64_t narrow_shard = 0;
 };
 
 /// Shape of a weight on one rank, after tensor and expert parallelism.
@@ -93,6 +96,8 @@ struct StageElements {
   std::int64_t shard() const { return dense.shard + expert.shard; }
   std::int64_t hidden_full() const { return dense.hidden_full + expert.hidden_full; }
   std::int64_t hidden_shard() const { return dense.hidden_shard + expert.hidden_shard; }
+  std::int64_t narrow_full() const { return dense.narrow_full + expert.narrow_full; }
+  std::int64_t narrow_shard() const { return dense.narrow_shard + expert.narrow_shard; }
 };
 StageElements stage_elements(const Problem& problem,
                              const WeightInventory& inventory,

@@ -14,8 +14,9 @@ struct Recipe {
   std::string_view format;      // bf16 or fp16; empty: fp32
   std::string_view fp8_recipe;  // empty: none
   bool fp8_param_gather = false;
-  bool ends_in_16_bits = false;
+  std::int64_t ends_in_16_bits = 0;  // layers at the start, and at the end
   bool fp4 = false;
+  std::int64_t more_at_end = 0;  // in 16 bits
 };
 constexpr Recipe recipes[] = {
     {"32", "", ""},
@@ -27,10 +28,13 @@ constexpr Recipe recipes[] = {
     {"16-mixed", "fp16", ""},
     {"fp16_mixed", "fp16", ""},
     {"bf16_with_fp8_delayed_scaling_mixed", "bf16", "delayed", true},
-    {"bf16_with_fp8_current_scaling_mixed", "bf16", "tensorwise", true, true},
+    {"bf16_with_fp8_current_scaling_mixed", "bf16", "tensorwise", true, 1},
+    {"nemotron_h_bf16_with_fp8_current_scaling_mixed", "bf16", "tensorwise", true, 2},
+    {"nanov2_bf16_with_fp8_current_scaling_mixed", "bf16", "tensorwise", true, 2},
     {"bf16_with_mxfp8_mixed", "bf16", "mxfp8", true},
     {"bf16_with_fp8_subchannel_scaling_mixed", "bf16", "blockwise"},
-    {"bf16_with_nvfp4_mixed", "bf16", "", false, false, true}};
+    {"bf16_with_nvfp4_mixed", "bf16", "", false, 0, true},
+    {"nemotron_3_super_bf16_with_nvfp4_mixed", "bf16", "", false, 0, true, 14}};
 
 // `MixedPrecisionConfig(...)`, whose fields say all.
 constexpr Recipe own_recipe{"", "", ""};
@@ -50,6 +54,22 @@ Recipe recipe_of(Entries& entries, const std::optional<std::string>& said, bool 
 bool field(Entries& entries, std::string_view name, bool otherwise) {
   const auto said = entries.take_if(fmt::format("mixed_precision.{}", name), {"true", "false"});
   return said ? *said == "true" : otherwise;
+}
+
+// Its numbers of layers are those of the recipe, and 0 where none is: not Megatron-LM's own.
+void read_ends(Entries& entries, const Recipe& recipe, MegatronFields& out) {
+  const std::int64_t start = recipe.ends_in_16_bits, end = start + recipe.more_at_end;
+  const bool on = field(entries, "first_last_layers_bf16", end > 0);
+  const auto number = [&](std::string_view name, std::int64_t otherwise) {
+    return entries.take(fmt::format("mixed_precision.{}", name))
+        .value_or(fmt::format("{}", otherwise));
+  };
+  const std::string at_start = number("num_layers_at_start_in_bf16", start);
+  const std::string at_end = number("num_layers_at_end_in_bf16", end);
+  if (!on) return;
+  out.put("first-last-layers-bf16", nullptr);
+  out.put("num-layers-at-start-in-bf16", at_start);
+  out.put("num-layers-at-end-in-bf16", at_end);
 }
 
 }  // namespace
@@ -88,9 +108,7 @@ void read_precision(Entries& entries,
     out.put("fp8-dot-product-attention", nullptr);
   }
   if (entries.take("mixed_precision.fp4") || recipe.fp4) out.put("fp4-format", "e2m1");
-  if (field(entries, "first_last_layers_bf16", recipe.ends_in_16_bits)) {
-    notes.emplace_back("the first and last layers are taken for 8 bits, too, not for bf16");
-  }
+  read_ends(entries, recipe, out);
   // What the precision says of the reduction overwrites what else says it.
   const bool in_16_bits =
       !field(entries, "grad_reduce_in_fp32", of_nemo || recipe.format != "fp16");
@@ -124,6 +142,14 @@ std::vector<std::string> precision_keywords(const std::vector<Entry>& arguments)
   if (fp8) list.push_back(fmt::format("fp8=\"{}\"", recipe == "mxfp8" ? "e4m3" : "hybrid"));
   if (fp8 || has("fp8-recipe")) list.push_back(fmt::format("fp8_recipe=\"{}\"", recipe));
   if (has("fp8-param-gather")) list.emplace_back("fp8_param_gather=True");
+  if (has("first-last-layers-bf16")) {
+    list.emplace_back("first_last_layers_bf16=True");
+    for (const char* end : {"start", "end"}) {
+      const auto said = find(fmt::format("num-layers-at-{}-in-bf16", end));
+      list.push_back(fmt::format("num_layers_at_{}_in_bf16={}", end,
+                                 said != arguments.end() ? said->value.get<std::string>() : "1"));
+    }
+  }
   if (has("fp8-dot-product-attention")) list.emplace_back("fp8_dot_product_attention=True");
   if (fp8 && recipe == "mxfp8" && has("fp8-param-gather") && !has("use-megatron-fsdp")) {
     list.emplace_back("reuse_grad_buf_for_mxfp8_param_ag=True");  // else refused

@@ -84,7 +84,7 @@ std::optional<StateSpaceSpec> state_space_of(const ModelSpec& model) {
 
 bool kinds_differ(const ModelSpec& asked, const ModelSpec& built) {
   for (std::int64_t layer = 0; layer < std::min(asked.layers, built.layers); ++layer) {
-    if (kind_of(asked, layer) != kind_of(built, layer)) return true;
+    if (narrow_kind(kind_of(asked, layer)) != narrow_kind(kind_of(built, layer))) return true;
   }
   return false;
 }

@@ -220,6 +220,12 @@ std::vector<Override> completed_settings(const Row& row) {
     set.emplace_back("exp_avg_dtype", "bf16");
     set.emplace_back("exp_avg_sq_dtype", "bf16");
   }
+  if (is_on(row, "mixed_precision.first_last_layers_bf16")) {
+    set.emplace_back("first_last_layers_bf16", "on");
+    for (const char* number : {"num_layers_at_start_in_bf16", "num_layers_at_end_in_bf16"}) {
+      set.emplace_back(number, fact(row, fmt::format("mixed_precision.{}", number).c_str()));
+    }
+  }
   if (recipe == "fp8_mx") set.emplace_back("fp8_recipe", "mxfp8");
   if (recipe == "fp8_cs") set.emplace_back("fp8_recipe", "tensorwise");
   add_graphs(row, set);

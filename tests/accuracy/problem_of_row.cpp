@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "cost_model/legality/legality.hpp"
+#include "cost_model/question/layer_width.hpp"
 #include "planner/request.hpp"
 #include "presets/catalog.hpp"
 #include "presets/input_error.hpp"
@@ -170,6 +171,7 @@ AttentionKernel attention_of(const Row& row) {
 Request request_of(const Row& row, const Executor& executor) {
   Request request{
       .model = model_of(row), .cluster = cluster_of_row(row), .runtime = runtime_of(row, executor)};
+  widen_ends(request.model, request.runtime.megatron);
   request.vpp = required(row.vpp);
   request.hsdp = hybrid_width(row);
   request.micro_batch = required(row.micro_batch);

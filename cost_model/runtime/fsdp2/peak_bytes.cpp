@@ -55,11 +55,11 @@ Numbers<14> pieces_key(const Problem& p, MicroBatch micro_batch, bool has_head, 
 
 // What calls that gather and reduce units depend on: which they are and who divides them. Neither
 // on tokens nor on recompute, and of the schedule on no more than when a loss in parts runs.
-Numbers<18> update_key(const Problem& p, const Stage& stage) {
+Numbers<17> update_key(const Problem& p, const Stage& stage) {
   const Layout& l = p.layout;
   const ShardWidths widths = shard_widths(p);
   const bool always = p.runtime.fsdp2.reshard_after_forward == Reshard::always;
-  const auto [dense, experts, ends] = content_of(p.model, stage);
+  const StageContent content = content_of(p.model, stage);
   return {l.tp,
           l.pp,
           l.cp,
@@ -75,9 +75,8 @@ Numbers<18> update_key(const Problem& p, const Stage& stage) {
           widths.expert,
           number(p.training.precision),
           stage.head ? 2 * loss_parts(p).count + number(head_alternates(p)) : 0,
-          dense,
-          experts,
-          ends};
+          content[0],
+          content[1]};  // the others count layers in 16 bits, which FSDP2 has not
 }
 
 Bytes bytes_of(const std::vector<TensorSpec>& tensors) {

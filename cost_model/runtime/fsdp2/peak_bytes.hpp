@@ -95,7 +95,7 @@ class Fsdp2PeakBytes final : public PeakBytes {
 
   const WeightInventory& inventory_;
   std::unordered_map<PiecesKey, Pieces, NumbersHash> pieces_;
-  std::unordered_map<Numbers<18>, UpdateCalls, NumbersHash> update_calls_;
+  std::unordered_map<Numbers<17>, UpdateCalls, NumbersHash> update_calls_;
   InFlightCache in_flight_;
 };
 

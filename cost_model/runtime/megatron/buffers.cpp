@@ -76,7 +76,7 @@ Bytes fp8_weight_copies(const Problem& p, const WeightInventory& inventory, cons
   for (const LayerKind kind : all_layer_kinds) {
     std::int64_t layer = 0;
     for (const Weight& w : inventory.layer(kind)) {
-      if (w.columns > 1 && w.module != "router") layer += local_weight(w, p).elements();
+      if (w.columns > 1 && !w.wide && w.module != "router") layer += local_weight(w, p).elements();
     }
     const std::int64_t count = layer_count(p.model, stage, kind);
     sum += layer * count;

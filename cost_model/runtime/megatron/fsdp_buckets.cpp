@@ -133,7 +133,8 @@ class Walk {
     const auto [dense, expert] = bucket_elements(p_, weights, sized_as_);
     const BucketElements counted = bucket_elements(p_, weights, counted_as_);
     // Vectors, which stay wide where matrices are of 8 bits, are small.
-    const std::int64_t bytes = keeps_8_bit_matrices(p_) ? 1 : parameter_bytes_;
+    const bool narrow = keeps_8_bit_matrices(p_) && !weights.empty() && !weights.front().wide;
+    const std::int64_t bytes = narrow ? 1 : parameter_bytes_;
     Unit unit{.elements = local_elements(weights, p_)};
     if (dense > 0) unit.buckets.push_back(bucket(dense, counted.dense, bytes, expert == 0));
     if (expert > 0) unit.buckets.push_back(bucket(expert, counted.expert, bytes, true));

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cost_model/kernel/kernel_habits.hpp"
+#include "cost_model/question/layer_width.hpp"
 
 namespace zeroplan {
 namespace {
@@ -216,8 +217,9 @@ Tensor write_backward(BlockWriter& w,
 std::vector<HostGroups::Sizes> groups_of(const Problem& problem,
                                          const Leaving& layer,
                                          RepeatSet dropped) {
-  HostGroups groups(problem, layer, dropped);
-  const MegatronShape s = megatron_shape(problem, dropped, &groups);
+  const OfKind of_kind(problem, layer.kind);
+  HostGroups groups(*of_kind, layer, dropped);
+  const MegatronShape s = megatron_shape(*of_kind, dropped, &groups);
   BlockWriter w(s.residual(), s.residual());
   write_forward(w, s, layer.kind);
   return groups.sizes(w);
@@ -229,7 +231,8 @@ Block write_layer(const Problem& problem,
                   RepeatSet dropped,
                   HostGroups* host,
                   std::int64_t returned) {
-  const MegatronShape s = megatron_shape(problem, dropped, host);
+  const OfKind of_kind(problem, kind);
+  const MegatronShape s = megatron_shape(*of_kind, dropped, host);
   BlockWriter w(s.residual(), s.residual());
   LayerTensors t = write_forward(w, s, kind);
   w.allocate(Block::output);
@@ -271,7 +274,11 @@ Bytes moved_by_groups(const Problem& problem, const Leaving& layer) {
 }
 
 Block megatron_recomputed_layers(const Problem& problem, const std::vector<LayerKind>& kinds) {
-  const MegatronShape s = megatron_shape(problem);
+  const OfKind of_wide(problem, LayerKind::wide_dense);
+  const MegatronShape s = megatron_shape(problem), wide = megatron_shape(*of_wide);
+  const auto shape_of = [&](LayerKind kind) -> const MegatronShape& {
+    return is_wide(kind) ? wide : s;
+  };
   BlockWriter w(s.residual(), s.residual());
   constexpr Tensor none = -1;
   const std::size_t last = kinds.size() - 1;
@@ -279,7 +286,7 @@ Block megatron_recomputed_layers(const Problem& problem, const std::vector<Layer
   Tensor between = none;  // the output of a layer inside the group
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const std::size_t start = w.position();
-    const LayerTensors t = write_forward(w, s, kinds[i]);
+    const LayerTensors t = write_forward(w, shape_of(kinds[i]), kinds[i]);
     const Tensor before = between;
     if (i == last) {
       w.allocate(Block::output);
@@ -295,14 +302,14 @@ Block megatron_recomputed_layers(const Problem& problem, const std::vector<Layer
   std::vector<LayerTensors> tensors;
   std::vector<Tensor> outputs;
   for (const LayerKind kind : kinds) {
-    tensors.push_back(write_forward(w, s, kind));
+    tensors.push_back(write_forward(w, shape_of(kind), kind));
     outputs.push_back(w.save("recomputed layer output", s.residual()));
     w.free(tensors.back().result(kind));
   }
   Tensor gradient = Block::output_grad;
   for (std::size_t i = kinds.size(); i-- > 0;) {
     const Tensor target = i == 0 ? Block::input_grad : none;
-    gradient = write_backward(w, s, kinds[i], tensors[i], gradient, target);
+    gradient = write_backward(w, shape_of(kinds[i]), kinds[i], tensors[i], gradient, target);
     w.free(outputs[i]);
   }
   w.free(Block::input);

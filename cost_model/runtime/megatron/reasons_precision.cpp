@@ -40,6 +40,20 @@ Reason eight_bit_output_layer(const Problem& p) {
   return because(p.model.tied_embeddings, "fp8_output_proj needs embeddings that are not tied");
 }
 
+// core/transformer/transformer_config.py __post_init__, which asks it of 8 bits alone.
+Reason ends_in_16_bits(const Problem& p) {
+  const MegatronSettings& set = p.runtime.megatron;
+  if (!set.first_last_layers_bf16 || p.training.precision != Precision::fp8) return std::nullopt;
+  if (set.fp8_recipe == Fp8Recipe::delayed) {
+    return "first_last_layers_bf16 needs an fp8_recipe that is not delayed";
+  }
+  const std::int64_t most = p.model.layers / p.layout.pp;
+  return because(
+      std::max(set.num_layers_at_start_in_bf16, set.num_layers_at_end_in_bf16) > most,
+      "at most {} layers at either end may be in 16 bits: as many as a stage of pp {} has", most,
+      p.layout.pp);
+}
+
 // core/transformer/transformer_config.py __post_init__.
 Reason eight_bit_activation_input(const Problem& p) {
   const auto& moe = p.model.moe;

@@ -38,6 +38,7 @@ constexpr Rule rows[] = {
     {"M-context-heads", cp, set_of({tp, cp}), all_to_all_heads},
     rules::world,
     rules::batch,
+    {"M-ends-in-16-bits", pp, set_of({pp}), ends_in_16_bits},
     rules::experts,
     rules::dense_only,
     rules::expert_grid,

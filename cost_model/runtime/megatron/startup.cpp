@@ -34,7 +34,7 @@ void visit_parameters(const std::vector<Weight>& weights,
     Parameter parameter{.name = w.module,
                         .elements = local_weight(w, p).elements(),
                         .expert = w.expert,
-                        .built_bytes = matrix && w.module != "router" ? of_matrix : wide,
+                        .built_bytes = matrix && !w.wide && w.module != "router" ? of_matrix : wide,
                         .hidden_matrix = hidden && matrix};
     const auto fused = [&](const Weight& next) {
       return w.columns > 1 && next.module == w.module && next.expert == w.expert;

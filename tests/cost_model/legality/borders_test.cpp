@@ -38,6 +38,13 @@ Problem narrow_engine() {
   return p;
 }
 
+void set_end_in_16_bits(Problem& p, std::int64_t layers) {
+  p.training.precision = Precision::fp8;
+  p.runtime.megatron.fp8_recipe = Fp8Recipe::tensorwise;
+  p.runtime.megatron.first_last_layers_bf16 = true;
+  p.runtime.megatron.num_layers_at_end_in_bf16 = layers;
+}
+
 std::vector<Border> borders() {
   using enum Runtime;
   const auto on = [](Runtime runtime, std::string_view model, const Layout& layout) {
@@ -222,6 +229,9 @@ std::vector<Border> borders() {
        [](Problem& p) {
          p.runtime.megatron.recompute_modules = bit_of(RecomputeModule::core_attn);
        }},
+      {"M-ends-in-16-bits", on(megatron, "llama3-70b", {.pp = 4}),
+       [](Problem& p) { set_end_in_16_bits(p, 21); },
+       [](Problem& p) { set_end_in_16_bits(p, 20); }},
       {"M-offloaded-modules", on(megatron, "mixtral-8x7b", {}),
        [](Problem& p) { p.runtime.megatron.offload_modules = bit_of(OffloadModule::attn_proj); },
        [](Problem& p) { p.runtime.megatron.offload_modules = bit_of(OffloadModule::core_attn); }},

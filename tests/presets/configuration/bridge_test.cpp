@@ -91,8 +91,22 @@ TEST_CASE("precision is a recipe's name, the function that makes it, or its fiel
       recipe("mixed_precision = \"bf16_with_fp8_current_scaling_mixed\"\n");
   CHECK(value(current, "fp8_recipe") == "tensorwise");
   CHECK(value(current, "fp8_param_gather") == "true");
-  REQUIRE(current.notes.size() == 1);
-  CHECK_THAT(current.notes.front(), ContainsSubstring("first and last layers"));
+  CHECK(current.notes.empty());
+  const auto ends = [](const ImportedConfiguration& c) {
+    return std::array{value(c, "first_last_layers_bf16"), value(c, "num_layers_at_start_in_bf16"),
+                      value(c, "num_layers_at_end_in_bf16")};
+  };
+  // One at each end is what Megatron-LM itself takes.
+  CHECK(ends(current) == std::array<std::string, 3>{"true", "", ""});
+  CHECK(ends(recipe("mixed_precision = nemotron_3_super_bf16_with_nvfp4_mixed()\n")) ==
+        std::array<std::string, 3>{"true", "0", "14"});
+  CHECK(ends(recipe("mixed_precision = bf16_with_fp8_current_scaling_mixed()\n"
+                    "mixed_precision.num_layers_at_end_in_bf16 = 4\n")) ==
+        std::array<std::string, 3>{"true", "", "4"});
+  CHECK(
+      ends(recipe("mixed_precision = bf16_with_fp8_current_scaling_mixed()\n"
+                  "mixed_precision.first_last_layers_bf16 = False\n"))[0]
+          .empty());
   const ImportedConfiguration blocks =
       recipe("mixed_precision = bf16_with_fp8_subchannel_scaling_mixed()\n");
   CHECK(value(blocks, "fp8_recipe") == "blockwise");
