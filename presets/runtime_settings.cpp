@@ -136,6 +136,8 @@ const RuntimeSetting table[] = {
      Rate{megatron<&M::activation_offload_fraction>}},
     {Runtime::megatron, "min_offloaded_tensor_size",
      Count{megatron<&M::min_offloaded_tensor_size>}},
+    {Runtime::megatron, "outer_dp_sharding_strategy",
+     named<&R::megatron, &M::outer_dp_sharding_strategy>("no_shard or optim")},
     {Runtime::megatron, "init_model_with_meta_device",
      Flag{megatron<&M::init_model_with_meta_device>}},
     {Runtime::megatron, "mtp_num_layers", Count{megatron<&M::mtp_num_layers>}},

@@ -17,7 +17,7 @@ HostMemory host_memory(const Problem& p,
   const ModelStates states = model_states(on_gpu, inventory, stage);
   const StateRecipe recipe = state_recipe(p);
   const StageElements e = stage_elements(p, inventory, stage, recipe.padding);
-  const std::int64_t updated = recipe.shard_optimizer ? e.shard() : e.full();
+  const std::int64_t updated = updated_elements(e, recipe).all;
   host.master_parameters = states.master_parameters;
   host.optimizer_states = states.optimizer_states;
   if (parameters) host.parameters = states.parameters;

@@ -11,10 +11,11 @@ double optimizer_seconds(const Problem& problem,
                          const Stage& stage,
                          const StageElements& elements) {
   const UpdateHabits habits = code_of(problem).update(problem, inventory, stage);
+  const StateRecipe recipe = state_recipe(problem);
+  const auto [updated, hidden] = updated_elements(elements, recipe);
   if (habits.on_host) {
     return host_update_seconds(problem, elements.shard(), elements.hidden_shard());
   }
-  const StateRecipe recipe = state_recipe(problem);
   const bool widens = recipe.step_gradient_bytes > 0;
   const std::int64_t gradient = widens ? recipe.step_gradient_bytes : recipe.gradient_bytes;
   const bool own_master = recipe.master_bytes > 0;
@@ -22,10 +23,7 @@ double optimizer_seconds(const Problem& problem,
   const std::int64_t clip = habits.clip_passes * gradient;
   const std::int64_t parameters = (own_master ? 1 : 2) * recipe.parameter_bytes +
                                   (habits.rereads_master ? recipe.master_bytes : 0);
-  const std::int64_t updated = recipe.shard_optimizer ? elements.shard() : elements.full();
-  const Bytes states =
-      rewritten_states(problem.training.optimizer, recipe, updated,
-                       recipe.shard_optimizer ? elements.hidden_shard() : elements.hidden_full());
+  const Bytes states = rewritten_states(problem.training.optimizer, recipe, updated, hidden);
   const std::int64_t zeroed = recipe.shard_gradients ? elements.shard() : elements.full();
   const std::int64_t clipped = habits.clips_all ? elements.full() : updated;
   const Bytes moved = states + Bytes{updated * (widened + gradient + parameters) + clipped * clip +

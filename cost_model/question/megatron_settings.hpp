@@ -94,6 +94,13 @@ struct Spellings<Fp8Recipe> {
                                                          "blockwise"};
 };
 
+/// What replicas of hybrid sharding divide among themselves: nothing, or what the optimizer keeps.
+enum class OuterSharding { no_shard, optim };
+template <>
+struct Spellings<OuterSharding> {
+  static constexpr std::array<std::string_view, 2> value{"no_shard", "optim"};
+};
+
 /// What of a step the host launches as one graph: nothing; parts of layers, by Megatron-Core's
 /// graphs or Transformer Engine's; all of it.
 enum class CudaGraphs { none, local, transformer_engine, full_iteration };
@@ -211,6 +218,8 @@ struct MegatronSettings {
   double activation_offload_fraction = 1;      // of their groups, the earlier ones of a pass
   std::int64_t min_offloaded_tensor_size = 0;  // elements
   bool init_model_with_meta_device = false;    // Megatron-FSDP builds one module at a time
+  // What of the optimizer the replicas of hybrid sharding divide beyond a sharding group.
+  OuterSharding outer_dp_sharding_strategy = OuterSharding::no_shard;
 
   std::int64_t mtp_num_layers = 0;      // multi-token-prediction modules that are trained
   bool mtp_use_repeated_layer = false;  // they are one, which runs as often

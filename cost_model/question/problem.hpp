@@ -76,6 +76,15 @@ inline bool checkpoints_on_host(const Problem& problem) {
          problem.layout.offload == Offload::activations;
 }
 
+/// Replicas of hybrid sharding that divide the optimizer's states, too: Megatron-FSDP's where it is
+/// told to; else 1.
+inline std::int64_t outer_ranks(const Problem& problem) {
+  const Layout& l = problem.layout;
+  const bool divides =
+      problem.runtime.megatron.outer_dp_sharding_strategy == OuterSharding::optim && l.hsdp > 0;
+  return divides ? l.dp / l.hsdp : 1;
+}
+
 /// Ranks over which ZeRO divides the states of one tensor.
 struct ShardWidths {
   std::int64_t dense = 1;

@@ -52,10 +52,18 @@ class Calls {
     if (p_.layout.hsdp > 0) {
       // A micro-batch alone is summed over replicas when it is reduced.
       const During when = micro_batches(p_) == 1 ? recipe_.reduced : step;
-      add({"replica", Collective::all_reduce, when, Bytes{recipe_.gradient_bytes * part.shard}},
+      const bool divides = recipe_.divides_replicas;
+      add({"replica", divides ? Collective::reduce_scatter : Collective::all_reduce, when,
+           Bytes{recipe_.gradient_bytes * part.shard}},
           part.full, recipe_.reduce_bucket);
+      if (divides) add({"replica", Collective::all_gather, step, shard_bytes(part)}, part.full, 0);
     }
     if (recipe_.gathers_updated) gather(part, part.group, step);
+  }
+
+  Bytes shard_bytes(const Part& part) const {
+    const std::int64_t narrow = part.narrow * part.shard / std::max<std::int64_t>(1, part.padded);
+    return Bytes{recipe_.parameter_bytes * (part.shard - narrow) + narrow};
   }
 
   void gather(const Part& part, std::string_view group, During during) {
@@ -108,7 +116,8 @@ ReplicaRecipe zero_recipe(const Problem& problem) {
           .scatters = zero > ZeroStage::none,
           .reduced = zero >= ZeroStage::gradients ? During::backward : During::step,
           .gathers_in_passes = zero == ZeroStage::parameters,
-          .gathers_updated = zero > ZeroStage::none && zero < ZeroStage::parameters};
+          .gathers_updated = zero > ZeroStage::none &&
+                             zero<ZeroStage::parameters, .divides_replicas = states.outer_ranks> 1};
 }
 
 std::vector<Call> replica_calls(const Problem& problem,

@@ -20,6 +20,7 @@ struct ReplicaRecipe {
   bool gathers_in_passes = false;  // divided parameters, in both passes of each micro-batch
   bool gathers_updated = false;    // once a step, what each rank has updated
   bool four_bits = false;          // gradients, by two all-to-alls (ZeRO++ qgZ)
+  bool divides_replicas = false;   // what is summed over replicas is divided, and gathered again
   // Elements a call carries at most; 0: all in one.
   std::int64_t reduce_bucket = 0;
   std::int64_t gather_bucket = 0;
@@ -35,7 +36,8 @@ ReplicaRecipe zero_recipe(const Problem& problem);
 /// The calls of a rank of `stage`: those of passes as one micro-batch makes them, the others of the
 /// whole step. Experts have groups of their own, but where the runtime shards nothing. Under HSDP
 /// ranks exchange in `shard`, and the shards of the gradients are summed over `replica` once a
-/// step. A second copy of the parameters (ZeRO++ hpZ) is what the backward pass gathers.
+/// step, where what the replicas divide is gathered again. A second copy of the parameters (ZeRO++
+/// hpZ) is what the backward pass gathers.
 std::vector<Call> replica_calls(const Problem& problem,
                                 const WeightInventory& inventory,
                                 const Stage& stage,

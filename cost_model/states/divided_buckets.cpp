@@ -31,7 +31,8 @@ BucketElements bucket_elements(const Problem& problem,
     return bucket.elements;
   };
   const ShardWidths widths = shard_widths(problem);
-  return {padded(dense, widths.dense), padded(expert, widths.expert)};
+  const std::int64_t outer = outer_ranks(problem);
+  return {padded(dense, outer * widths.dense), padded(expert, outer * widths.expert)};
 }
 
 std::vector<std::vector<Weight>> buckets_of_ends(const Problem& problem,

@@ -255,8 +255,12 @@ StateTerms state_terms(const Problem& problem,
                        const Stage& stage) {
   const StateRecipe recipe = state_recipe(problem);
   const StageElements e = stage_elements(problem, inventory, stage, recipe.padding);
+  const UpdatedElements updated = updated_elements(e, recipe);
   const auto stored = [&](Category state, std::string_view what, std::int64_t bytes, bool sharded) {
     return StateTerm{state, what, bytes, sharded ? e.shard() : e.full()};
+  };
+  const auto kept = [&](Category state, std::string_view what, std::int64_t bytes) {
+    return StateTerm{state, what, bytes, updated.all};
   };
   StateTerms terms{};
   const Offload offload = problem.layout.offload;
@@ -279,18 +283,13 @@ StateTerms state_terms(const Problem& problem,
   }
   if (offloaded) return terms;
 
-  terms[2] = stored(Category::master_parameters, "master parameters", recipe.master_bytes,
-                    recipe.shard_optimizer);
-  terms[3] = stored(Category::temporaries, "gradients of the step", recipe.step_gradient_bytes,
-                    recipe.shard_optimizer);
+  terms[2] = kept(Category::master_parameters, "master parameters", recipe.master_bytes);
+  terms[3] = kept(Category::temporaries, "gradients of the step", recipe.step_gradient_bytes);
   if (const std::int64_t k = recipe.optimizer_bytes; k > 0) {
-    terms[4] = stored(Category::optimizer_states, "K less the master copy", k - recipe.master_bytes,
-                      recipe.shard_optimizer);
+    terms[4] = kept(Category::optimizer_states, "K less the master copy", k - recipe.master_bytes);
   } else {
-    const bool sharded = recipe.shard_optimizer;
     const auto [first, second] =
-        moments(problem.training.optimizer, recipe, sharded ? e.shard() : e.full(),
-                sharded ? e.hidden_shard() : e.hidden_full());
+        moments(problem.training.optimizer, recipe, updated.all, updated.hidden);
     terms[4] = first;
     terms[5] = second;
   }

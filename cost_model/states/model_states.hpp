@@ -104,6 +104,16 @@ StageElements stage_elements(const Problem& problem,
                              const Stage& stage,
                              Padding padding);
 
+/// Elements that a rank's optimizer updates, and those of them in matrices of hidden layers.
+struct UpdatedElements {
+  std::int64_t all = 0;
+  std::int64_t hidden = 0;
+};
+inline UpdatedElements updated_elements(const StageElements& e, const StateRecipe& recipe) {
+  if (!recipe.shard_optimizer) return {e.full(), e.hidden_full()};
+  return {ceil_div(e.shard(), recipe.outer_ranks), ceil_div(e.hidden_shard(), recipe.outer_ranks)};
+}
+
 /// Whether the last stage holds a copy of a word embedding that the head shares: the ZeRO paper's
 /// arithmetic counts parameters once.
 inline bool holds_tied_copy(const Problem& problem) {

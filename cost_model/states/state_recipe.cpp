@@ -72,6 +72,7 @@ StateRecipe state_recipe(const Problem& problem) {
   recipe.shard_optimizer = all || zero >= ZeroStage::optimizer;
   recipe.shard_gradients = all || zero >= ZeroStage::gradients;
   recipe.shard_parameters = all || zero >= ZeroStage::parameters;
+  recipe.outer_ranks = outer_ranks(problem);
   return recipe;
 }
 

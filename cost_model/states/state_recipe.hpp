@@ -33,6 +33,7 @@ struct StateRecipe {
   bool shard_parameters = false;
   bool shard_gradients = false;
   bool shard_optimizer = false;
+  std::int64_t outer_ranks = 1;  // replicas that divide the optimizer's shard once more
   Padding padding = Padding::none;
   friend bool operator==(const StateRecipe&, const StateRecipe&) = default;
 };

@@ -123,6 +123,8 @@ inline constexpr std::array bridge_fields{
     BridgeField{"use-megatron-fsdp", "ddp.use_megatron_fsdp", BridgeValue::flag},
     BridgeField{"data-parallel-sharding-strategy", "ddp.data_parallel_sharding_strategy"},
     BridgeField{"num-distributed-optimizer-instances", "ddp.num_distributed_optimizer_instances"},
+    BridgeField{"outer-dp-sharding-strategy", "ddp.outer_dp_sharding_strategy", BridgeValue::value,
+                "no_shard"},
     BridgeField{"overlap-grad-reduce", "ddp.overlap_grad_reduce", BridgeValue::flag},
     BridgeField{"overlap-param-gather", "ddp.overlap_param_gather", BridgeValue::flag},
     BridgeField{"ddp-bucket-size", "ddp.bucket_size"},

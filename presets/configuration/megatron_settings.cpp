@@ -26,6 +26,7 @@ constexpr Named with_value[] = {
     {"cpu-offloading-num-layers", "cpu_offloading_num_layers"},
     {"activation-offload-fraction", "activation_offload_fraction"},
     {"min-offloaded-tensor-size", "min_offloaded_tensor_size"},
+    {"outer-dp-sharding-strategy", "outer_dp_sharding_strategy"},
     {"fp8-recipe", "fp8_recipe"},
     {"num-layers-at-start-in-bf16", "num_layers_at_start_in_bf16"},
     {"num-layers-at-end-in-bf16", "num_layers_at_end_in_bf16"},

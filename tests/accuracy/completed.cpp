@@ -241,9 +241,8 @@ std::vector<Override> completed_settings(const Row& row) {
     if (said == "<torch.float32>") set.emplace_back(type, "fp32");
     if (said == "<torch.bfloat16>") set.emplace_back(type, "bf16");
   }
-  if (fact(row, "ddp.outer_dp_sharding_strategy") == "optim") {
-    throw Skip("divides the optimizer over groups of replicas, too");
-  }
+  const std::string outer = fact(row, "ddp.outer_dp_sharding_strategy");
+  if (!outer.empty()) set.emplace_back("outer_dp_sharding_strategy", outer);
   if (is_on(row, "fine_grained_activation_offloading")) {
     set.emplace_back("offload_modules", with_commas(fact(row, "offload_modules")));
     for (const char* key : {"min_offloaded_tensor_size", "activation_offload_fraction"}) {

@@ -31,9 +31,7 @@ Problem problem_of_id(std::string_view id) {
 TEST_CASE("each complete row of NVIDIA's tables is predicted") {
   const Report report = assess(complete_rows());
   CHECK(report.rows == 165);
-  // Nemotron 3 Ultra.
-  const std::string reason = "divides the optimizer over groups of replicas, too";
-  CHECK(report.skipped == std::map<std::string, std::size_t>{{reason, 2}});
+  CHECK(report.skipped.empty());
   CHECK(report.steps.size() == report.predicted);
   CHECK(report.judgements.size() == report.predicted);
   CHECK(report.wrong_verdicts() == 0);

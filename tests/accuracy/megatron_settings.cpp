@@ -66,13 +66,16 @@ bool fuses_activation(const Row& row) {
 }
 
 // Arguments whose value is a setting of the same meaning.
-constexpr std::array<std::pair<const char*, const char*>, 14> copied{{
+constexpr std::array<std::pair<const char*, const char*>, 17> copied{{
     {"megatron-fsdp-main-grads-dtype", "megatron_fsdp_main_grads_dtype"},
     {"megatron-fsdp-grad-comm-dtype", "megatron_fsdp_grad_comm_dtype"},
     {"cuda-graph-impl", "cuda_graph_impl"},
     {"cross-entropy-fusion-impl", "cross_entropy_fusion_impl"},
     {"cp-comm-type", "cp_comm_type"},
     {"fp8-recipe", "fp8_recipe"},
+    {"outer-dp-sharding-strategy", "outer_dp_sharding_strategy"},
+    {"num-layers-at-start-in-bf16", "num_layers_at_start_in_bf16"},
+    {"num-layers-at-end-in-bf16", "num_layers_at_end_in_bf16"},
     {"microbatch-group-size-per-virtual-pipeline-stage", "microbatch_group_size_per_vp_stage"},
     {"exp-avg-dtype", "exp_avg_dtype"},
     {"exp-avg-sq-dtype", "exp_avg_sq_dtype"},
@@ -123,6 +126,7 @@ void add_launch_arguments(const Row& row, Settings& set) {
     }
   }
   if (row.has_argument("fp8-param-gather")) flag("fp8_param_gather", true);
+  if (row.has_argument("first-last-layers-bf16")) flag("first_last_layers_bf16", true);
   if (sets_workspace(row)) set.emplace_back("cublas_workspace_kib", "32768");
   if (row.has_argument("delta-offload-bytes-across-pp-ranks")) {
     throw Skip("offloads other amounts on each rank");

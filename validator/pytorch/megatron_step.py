@@ -136,6 +136,8 @@ def build_meshes():
     build_meshes_outside_modes()
     sharded = fsdp.FullyShardedDataParallelV1
     sharded._init_dist_index = outside(sharded._init_dist_index)
+    indices = fsdp.FSDPDistributedIndex
+    indices.get_logical_hybrid_fsdp_rank = outside(indices.get_logical_hybrid_fsdp_rank)
     buffers.validate_uneven_dtensor = lambda _: None  # reads what shards hold
 
 

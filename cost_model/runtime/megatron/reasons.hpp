@@ -43,6 +43,7 @@ Reason eight_bit_output_layer(const Problem&);
 Reason eight_bit_activation_input(const Problem&);
 Reason eight_bit_parameters(const Problem&);
 Reason ends_in_16_bits(const Problem&);
+Reason outer_shards_need_inner(const Problem&);
 
 // reasons_kept.cpp
 Reason groups_need_full_recompute(const Problem&);

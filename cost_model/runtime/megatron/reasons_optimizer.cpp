@@ -27,6 +27,13 @@ std::string_view precision_aware_for(const Problem& p) {
 
 }  // namespace
 
+// core/distributed/fsdp/src/megatron_fsdp/param_and_grad_buffer.py
+// _init_each_parameter_group_buffers.
+Reason outer_shards_need_inner(const Problem& p) {
+  return because(outer_ranks(p) > 1 && p.layout.zero < ZeroStage::parameters,
+                 "outer_dp_sharding_strategy optim needs ZeRO 3");
+}
+
 Reason megatron_optimizer(const Problem& p) {
   return because(p.training.optimizer == OptimizerKind::adam8bit, "Megatron-Core has no adam8bit");
 }

@@ -76,6 +76,7 @@ constexpr Rule rows[] = {
     {"M-precision-aware-stage", zero, set_of({zero, offload}), precision_aware_needs_sharding},
     rules::hybrid_shards,
     rules::hybrid_needs_sharding,
+    {"M-outer-shards", hsdp, set_of({tp, cp, pp, zero, hsdp}), outer_shards_need_inner},
     {"M-overlap", knobs, set_of({zero, knobs}), overlap_needs_sharding},
     {"M-overlap-gradients", knobs, set_of({zero, knobs}), overlap_needs_gradients},
 };

@@ -79,12 +79,14 @@ KernelHabits megatron_kernels(const Problem& p) {
 }
 
 // core/distributed/distributed_data_parallel.py: by default all after the last backward pass.
-// Megatron-FSDP's travel during the passes.
+// Megatron-FSDP's travel during the passes, and what its replicas have updated during the first, a
+// layer ahead.
 Behind megatron_replicas(const Problem& p, const CollectiveLoad& load) {
   const MegatronSettings& set = p.runtime.megatron;
   if (load.during != During::step) return Behind::pass;
   if (load.collective == Collective::all_gather) {
-    const bool travels = set.overlap_param_gather && !is_megatron_fsdp(p);
+    const bool travels =
+        is_megatron_fsdp(p) ? load.group.name == "replica" : set.overlap_param_gather;
     return travels ? Behind::first_forward : Behind::nothing;
   }
   return set.overlap_grad_reduce ? Behind::last_backward : Behind::nothing;

@@ -149,8 +149,8 @@ Startup megatron_startup(const Problem& problem,
   std::int64_t left[2] = {ceil_div(all[0], widths.dense), ceil_div(all[1], widths.expert)};
   if (is_megatron_fsdp(problem)) {  // the first rank's parts of buckets hold no padding
     const StageElements divided = stage_elements(problem, inventory, stage, recipe.padding);
-    left[0] = divided.dense.shard;
-    left[1] = divided.expert.shard;
+    left[0] = ceil_div(divided.dense.shard, recipe.outer_ranks);
+    left[1] = ceil_div(divided.expert.shard, recipe.outer_ranks);
   }
   const auto add_states = [&](const Parameter& p, std::int64_t own) {
     left[p.expert] -= own;

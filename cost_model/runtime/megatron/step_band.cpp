@@ -22,12 +22,12 @@ constexpr MeasuredBand engine_bands[] = {
 };
 
 // Of state spaces and experts: Nemotron 3's runs (nvidia_tables.jsonl), all but Nano's not fitted
-// on. Those in 4 bits leave in 16 what is not said here: their last layers and the attention's
+// on. Those in 4 bits leave in 16 what is not said here: the attention's and the latents'
 // projections.
 constexpr MeasuredBand hybrid_bands[] = {{"Hopper", 8, true, 0.22},
                                          {"Blackwell", 8, true, 0.27},
-                                         {"Blackwell Ultra", 8, true, 0.258},
-                                         {"Blackwell Ultra", 4, true, 0.56}};
+                                         {"Blackwell Ultra", 8, true, 0.24},
+                                         {"Blackwell Ultra", 4, true, 0.4}};
 
 // Megatron-LM's own layers: Narayanan et al. 2021, Korthikanti et al. 2022, vTrain.
 constexpr MeasuredBand local_bands[] = {{"Ampere", 16, false, 0.17}};
@@ -44,7 +44,7 @@ constexpr StepBand assumed_generation{0.7, false};
 
 bool waits_for_host(const Problem& p) {
   if (p.runtime.megatron.local_layers()) return false;
-  const LayerKind kind = kind_of(p.model, p.model.layers - 1);
+  const LayerKind kind = narrow_kind(kind_of(p.model, p.model.layers - 1));
   const BlockTime layer = layer_time(p, kind);
   // Launches and kernels that are nearer to each other both decide, and families hold such runs.
   constexpr double by_far = 2;

@@ -67,6 +67,7 @@ std::optional<Problem> random_problem(std::mt19937& random, Runtime runtime) {
   set.megatron_fsdp_main_grads_dtype = static_cast<GradientType>(draw.pick({0, 0, 1, 2, 3}));
   set.megatron_fsdp_grad_comm_dtype = static_cast<GradientType>(draw.pick({0, 0, 1, 2, 3}));
   set.use_transformer_engine_op_fuser = draw.coin();
+  set.outer_dp_sharding_strategy = static_cast<OuterSharding>(draw.pick({0, 1}));
   // Of Megatron's own layers the legacy models alone attend by flash-attn.
   if (set.local_layers() && p->training.attention == AttentionKernel::unfused && draw.coin()) {
     p->training.attention = AttentionKernel::flash;
