@@ -1,7 +1,5 @@
 // What do the experts of a Megatron layer allocate? Front door: write_moe_forward.
-#include <cmath>
-
-#include "cost_model/network/rank_groups.hpp"
+#include "cost_model/runtime/megatron/expert_calls.hpp"
 #include "cost_model/runtime/megatron/layer.hpp"
 
 namespace zeroplan {
@@ -40,60 +38,6 @@ TensorList write_routing(BlockWriter& w, const MoeSpec& moe, std::int64_t local)
   return {w.save("router scores", Bytes{score_bytes(moe) * local}),
           w.save("row map", Bytes{4 * (2 * moe.experts + 1) * local})};
 }
-
-// Brings tokens to their experts or back: all-to-all, then among the ranks that divide an expert,
-// which gather each other's tokens and add up what they made of them
-// (core/transformer/moe/token_dispatcher.py). The flex dispatcher sends a token once over the
-// network to each node that holds an expert of it, and from there once to each rank that does
-// (DeepEP csrc/kernels/internode.cu; HybridEP docs/README_Hybrid-EP.md).
-class ExpertCalls {
- public:
-  ExpertCalls(BlockWriter& w, const MegatronShape& s) : w_(w), s_(s) {}
-
-  void dispatch() const {
-    exchange();
-    inside(Collective::all_gather);
-  }
-  void combine() const {
-    inside(Collective::reduce_scatter);
-    exchange();
-  }
-
- private:
-  Bytes rows(std::int64_t tokens) const {
-    return Bytes{s_.token.element * s_.token.routed * tokens};
-  }
-
-  void exchange() const {
-    if (!counts_expert_ranks(s_.settings())) {
-      return w_.call("ep", Collective::all_to_all, rows(routed_tokens(s_.problem).sent));
-    }
-    const Layout& l = s_.problem.layout;
-    if (l.ep == 1) return;
-    const std::int64_t nodes = l.ep / ranks_on_a_node(s_.problem.cluster, {"ep", l.ep, l.etp});
-    const auto send = [&](std::int64_t places, Across across) {
-      w_.call({"ep", Collective::all_to_all, w_.during(), once_each(places), 1, Beside::nothing,
-               across});
-    };
-    send(nodes, Across::nodes);
-    send(l.ep, Across::node);
-  }
-
-  // One copy of a token for each of these places that its experts are in.
-  Bytes once_each(std::int64_t places) const {
-    const double copies = reached_places(places, *s_.problem.model.moe);
-    const auto local = static_cast<double>(routed_tokens(s_.problem).local);
-    return rows(std::llround(local * copies));
-  }
-
-  void inside(Collective what) const {
-    const std::int64_t etp = s_.problem.layout.etp;
-    if (etp > 1) w_.call("etp", what, etp * rows(routed_tokens(s_.problem).sent));
-  }
-
-  BlockWriter& w_;
-  const MegatronShape& s_;
-};
 
 // The product of the experts with its bias; `product` goes.
 Tensor write_expert_bias(BlockWriter& w, Tensor product, Bytes bytes) {
@@ -282,7 +226,7 @@ Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTen
   };
   const ExpertCalls experts(w, s);
   next("expert output gradient", rows(e.received, s.token.routed), t.dropout_mask);
-  experts.dispatch();
+  experts.dispatch_gradients();
   if (weights_expert_biases(s.problem)) {
     gradient = write_expert_bias_backward(w, gradient, rows(e.received, s.token.routed));
   }
@@ -304,7 +248,7 @@ Tensor write_moe_backward(BlockWriter& w, const MegatronShape& s, FeedForwardTen
   left(w, s, OffloadModule::expert_fc1);
   left(w, s, OffloadModule::fused_group_mlp);
   next("permuted tokens gradient", rows(e.sent, s.token.routed), -1);
-  experts.combine();
+  experts.combine_gradients();
   w.run_backward(Module::permute);
   if (latent) {
     next("gradient of tokens' latents", s.rows(s.token.element * s.token.routed), -1);

@@ -91,6 +91,38 @@ TEST_CASE("flex dispatch sends a token once to each rank, and over the network o
   CHECK(static_cast<double>(in_nodes) == Approx(2 * token * 5.2512).epsilon(1e-4));
 }
 
+TEST_CASE(
+    "HybridEP gathers who goes where, and sends probabilities of a node's experts once a way") {
+  Problem p = problem(Runtime::megatron, "deepseek-v3", {.dp = 16, .ep = 16}, "H100-80GB");
+  p.runtime.megatron.moe_token_dispatcher_type = TokenDispatcher::flex;
+  const auto carried = [&](FlexBackend backend, Collective collective, std::int64_t stride) {
+    p.runtime.megatron.moe_flex_dispatcher_backend = backend;
+    Bytes sum;
+    for (const CollectiveLoad& load : loads_of(p)) {
+      const bool counts = load.group.name == "ep" && load.collective == collective &&
+                          (stride == 0 || load.group.stride == stride);
+      if (counts) sum += load.calls * load.payload;
+    }
+    return sum;
+  };
+  constexpr std::int64_t layers = 58;
+  using enum FlexBackend;
+  CHECK(carried(deepep, Collective::all_gather, 0) == Bytes{});
+  CHECK(carried(hybridep, Collective::all_gather, 0) == Bytes{layers * 16 * 4096 * 256});
+  // 128 experts a node, in fp32, beside each copy: forward on the way out, backward on that back.
+  const auto beside = [](double places) {
+    return static_cast<double>(2 * layers * 4096 * 4 * 128) * places;
+  };
+  const auto more = [&](std::int64_t stride) {
+    const auto of = [&](FlexBackend b) {
+      return static_cast<double>(carried(b, Collective::all_to_all, stride).count());
+    };
+    return of(hybridep) - of(deepep);
+  };
+  CHECK(more(8) == Approx(beside(1.9922)).epsilon(1e-4));
+  CHECK(more(1) == Approx(beside(5.2512)).epsilon(1e-4));
+}
+
 TEST_CASE("quantized inputs of linears are gathered as they are multiplied, outputs in 16 bits") {
   Problem p =
       problem(Runtime::megatron, "llama3-70b", {.tp = 4, .sequence_parallel = true}, "B200");
