@@ -229,7 +229,7 @@ Request read_request(const LayoutArguments& typed, std::vector<std::string>& not
   Request r{.model = read_model(a, runtime, origin, notes),
             .cluster = {},
             .runtime = a.recorded ? a.recorded->runtime : load_runtime(runtime, settings)};
-  widen_ends(r.model, r.runtime.megatron);
+  if (precision && is_quantized(*precision)) widen_ends(r.model, r.runtime.megatron);
   const GpuQuestion gpus = read_gpus(a, origin, notes);
   r.cluster = gpus.cluster;
   if (a.recorded && r.cluster.gpus != a.recorded->gpus) {

@@ -19,6 +19,15 @@ struct Part {
   std::int64_t narrow = 0;  // of `padded`, gathered in one byte
 };
 
+// Whether matrices that are kept in 8 bits travel so. Of mxfp8, whose two orientations have scales
+// of their own, Megatron-Core's DDP gathers 16 bits, in the buffer of the gradients, and casts what
+// has come (core/distributed/param_and_grad_buffer.py _post_param_sync); Megatron-FSDP gathers
+// either.
+bool gathers_8_bits(const Problem& p) {
+  const bool of_ddp = p.layout.zero <= ZeroStage::optimizer;
+  return keeps_8_bit_matrices(p) && !(of_ddp && p.runtime.megatron.fp8_recipe == Fp8Recipe::mxfp8);
+}
+
 class Calls {
  public:
   Calls(const Problem& problem, const ReplicaRecipe& recipe) : p_(problem), recipe_(recipe) {}
@@ -38,7 +47,7 @@ class Calls {
             std::string_view secondary,
             std::int64_t ranks,
             const ElementCount& count) const {
-    const std::int64_t narrow = keeps_8_bit_matrices(p_) ? count.narrow_shard * ranks : 0;
+    const std::int64_t narrow = gathers_8_bits(p_) ? count.narrow_shard * ranks : 0;
     return {group, secondary, count.full, count.shard * ranks, count.shard, narrow};
   }
 

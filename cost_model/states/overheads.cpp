@@ -107,7 +107,7 @@ Bytes symmetric_memory_bytes(const Problem& problem) {
 
 Bytes dispatch_buffer_bytes(const Problem& p) {
   if (!has_own_dispatch(p)) return {};
-  const std::int64_t hidden = p.model.hidden_size;
+  const std::int64_t hidden = routed_width(p.model);
   constexpr std::int64_t narrow = 2, wide = 4;
   if (p.runtime.megatron.moe_flex_dispatcher_backend == FlexBackend::hybridep) {
     constexpr std::int64_t block = 128;

@@ -69,7 +69,7 @@ Bytes placeholder_gradients(const Problem& p,
 // (Megatron-LM @d98e8a64dd core/extensions/transformer_engine.py passes is_first_microbatch).
 // Weights that are 8-bit themselves need transposes alone, which Megatron-FSDP drops with the unit
 // where it shards parameters (core/distributed/fsdp/src/megatron_fsdp/megatron_fsdp.py
-// release_params_fp8_transpose_cache).
+// release_params_fp8_transpose_cache), and, beside what is counted as states, their scales.
 Bytes fp8_weight_copies(const Problem& p, const WeightInventory& inventory, const Stage& stage) {
   std::int64_t sum = 0;
   std::int64_t widest = 0;
@@ -91,7 +91,9 @@ Bytes fp8_weight_copies(const Problem& p, const WeightInventory& inventory, cons
   }
   if (!keeps_8_bit_matrices(p)) return copies_of_matrix(p) * quantized_bytes(p, sum + head);
   const bool dropped = p.layout.zero == ZeroStage::parameters;
-  return (copies_of_matrix(p) - 1) * quantized_bytes(p, dropped ? widest : sum) +
+  const bool of_ddp = p.layout.zero <= ZeroStage::optimizer;
+  const Bytes scales = of_ddp ? quantized_bytes(p, sum) - Bytes{sum} : Bytes{};
+  return scales + (copies_of_matrix(p) - 1) * quantized_bytes(p, dropped ? widest : sum) +
          copies_of_matrix(p) * quantized_bytes(p, head);
 }
 

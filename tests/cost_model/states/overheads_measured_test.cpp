@@ -59,4 +59,6 @@ TEST_CASE("the flex dispatcher's library has buffers of its own instead of NCCL'
   p.runtime.megatron.moe_flex_dispatcher_backend = FlexBackend::hybridep;
   const std::int64_t tokens = 2 * p.training.sequence_length * 8;
   CHECK(dispatch_buffer_bytes(p) == Bytes{tokens * (2 * 2048 + 4 * 128 + 4 * 2048 / 128)});
+  p.model.moe->latent_size = 1024;
+  CHECK(dispatch_buffer_bytes(p) == Bytes{tokens * (2 * 1024 + 4 * 128 + 4 * 1024 / 128)});
 }

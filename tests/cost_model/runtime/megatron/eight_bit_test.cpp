@@ -63,7 +63,7 @@ TEST_CASE("scales along each direction need a copy for each, of 8 or of 4 bits")
   p.runtime.megatron.fp8_recipe = Fp8Recipe::mxfp8;
   CHECK(copies(p) == Bytes{2 * (all + all / 32)});
   p.runtime.megatron.fp8_param_gather = true;
-  CHECK(copies(p) == Bytes{all + all / 32});
+  CHECK(copies(p) == Bytes{all + 2 * (all / 32)});  // and the scales of the weights themselves
   p.runtime.megatron.fp8_param_gather = false;
   p.training.precision = Precision::nvfp4;
   CHECK(copies(p) == Bytes{2 * (all / 2 + all / 16)});
@@ -112,6 +112,20 @@ TEST_CASE("fp8_param_gather keeps, gathers and sends matrices in one byte") {
   };
   CHECK(sent(loads_of(wide), is_gather) - sent(loads_of(narrow), is_gather) ==
         2 * all / ranks * (ranks - 1));
+}
+
+TEST_CASE("of mxfp8 DDP gathers 16 bits, and casts what has come; Megatron-FSDP gathers 8") {
+  const auto gathered = [](ZeroStage zero, Fp8Recipe recipe, bool eight_bits) {
+    Problem p = llama_70b("GB200", zero, eight_bits);
+    p.runtime.megatron.fp8_recipe = recipe;
+    return sent(loads_of(p),
+                [](const CollectiveLoad& l) { return l.collective == Collective::all_gather; });
+  };
+  using enum ZeroStage;
+  using enum Fp8Recipe;
+  CHECK(gathered(optimizer, mxfp8, true) == gathered(optimizer, mxfp8, false));
+  CHECK(gathered(optimizer, tensorwise, true) < gathered(optimizer, tensorwise, false));
+  CHECK(gathered(parameters, mxfp8, true) < gathered(parameters, mxfp8, false));
 }
 
 TEST_CASE("remainders of master parameters need 16-bit weights beside them") {
