@@ -17,7 +17,7 @@ constexpr MeasuredBand engine_bands[] = {
     {"Blackwell", 16, false, 0.1},       {"Blackwell", 16, true, 0.17},
     {"Blackwell", 8, false, 0.14},       {"Blackwell", 8, true, 0.18},
     {"Blackwell", 4, false, 0.27},       {"Blackwell Ultra", 16, true, 0.62},
-    {"Blackwell Ultra", 8, false, 0.16}, {"Blackwell Ultra", 8, true, 0.148},
+    {"Blackwell Ultra", 8, false, 0.16}, {"Blackwell Ultra", 8, true, 0.125},
     {"Blackwell Ultra", 4, false, 0.27},
 };
 
