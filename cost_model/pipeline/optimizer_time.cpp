@@ -13,9 +13,7 @@ double optimizer_seconds(const Problem& problem,
   const UpdateHabits habits = code_of(problem).update(problem, inventory, stage);
   const StateRecipe recipe = state_recipe(problem);
   const auto [updated, hidden] = updated_elements(elements, recipe);
-  if (habits.on_host) {
-    return host_update_seconds(problem, elements.shard(), elements.hidden_shard());
-  }
+  if (habits.on_host) return host_update_seconds(problem, updated, hidden);
   const bool widens = recipe.step_gradient_bytes > 0;
   const std::int64_t gradient = widens ? recipe.step_gradient_bytes : recipe.gradient_bytes;
   const bool own_master = recipe.master_bytes > 0;

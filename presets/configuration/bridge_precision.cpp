@@ -14,9 +14,9 @@ struct Recipe {
   std::string_view format;      // bf16 or fp16; empty: fp32
   std::string_view fp8_recipe;  // empty: none
   bool fp8_param_gather = false;
-  std::int64_t ends_in_16_bits = 0;  // layers at the start, and at the end
+  std::int64_t wide_at_start = 0;  // layers in 16 bits
+  std::int64_t wide_at_end = 0;
   bool fp4 = false;
-  std::int64_t more_at_end = 0;  // in 16 bits
 };
 constexpr Recipe recipes[] = {
     {"32", "", ""},
@@ -28,13 +28,13 @@ constexpr Recipe recipes[] = {
     {"16-mixed", "fp16", ""},
     {"fp16_mixed", "fp16", ""},
     {"bf16_with_fp8_delayed_scaling_mixed", "bf16", "delayed", true},
-    {"bf16_with_fp8_current_scaling_mixed", "bf16", "tensorwise", true, 1},
-    {"nemotron_h_bf16_with_fp8_current_scaling_mixed", "bf16", "tensorwise", true, 2},
-    {"nanov2_bf16_with_fp8_current_scaling_mixed", "bf16", "tensorwise", true, 2},
+    {"bf16_with_fp8_current_scaling_mixed", "bf16", "tensorwise", true, 1, 1},
+    {"nemotron_h_bf16_with_fp8_current_scaling_mixed", "bf16", "tensorwise", true, 2, 2},
+    {"nanov2_bf16_with_fp8_current_scaling_mixed", "bf16", "tensorwise", true, 2, 2},
     {"bf16_with_mxfp8_mixed", "bf16", "mxfp8", true},
     {"bf16_with_fp8_subchannel_scaling_mixed", "bf16", "blockwise"},
-    {"bf16_with_nvfp4_mixed", "bf16", "", false, 0, true},
-    {"nemotron_3_super_bf16_with_nvfp4_mixed", "bf16", "", false, 0, true, 14}};
+    {"bf16_with_nvfp4_mixed", "bf16", "", false, 0, 0, true},
+    {"nemotron_3_super_bf16_with_nvfp4_mixed", "bf16", "", false, 0, 14, true}};
 
 // `MixedPrecisionConfig(...)`, whose fields say all.
 constexpr Recipe own_recipe{"", "", ""};
@@ -58,14 +58,13 @@ bool field(Entries& entries, std::string_view name, bool otherwise) {
 
 // Its numbers of layers are those of the recipe, and 0 where none is: not Megatron-LM's own.
 void read_ends(Entries& entries, const Recipe& recipe, MegatronFields& out) {
-  const std::int64_t start = recipe.ends_in_16_bits, end = start + recipe.more_at_end;
-  const bool on = field(entries, "first_last_layers_bf16", end > 0);
+  const bool on = field(entries, "first_last_layers_bf16", recipe.wide_at_end > 0);
   const auto number = [&](std::string_view name, std::int64_t otherwise) {
     return entries.take(fmt::format("mixed_precision.{}", name))
         .value_or(fmt::format("{}", otherwise));
   };
-  const std::string at_start = number("num_layers_at_start_in_bf16", start);
-  const std::string at_end = number("num_layers_at_end_in_bf16", end);
+  const std::string at_start = number("num_layers_at_start_in_bf16", recipe.wide_at_start);
+  const std::string at_end = number("num_layers_at_end_in_bf16", recipe.wide_at_end);
   if (!on) return;
   out.put("first-last-layers-bf16", nullptr);
   out.put("num-layers-at-start-in-bf16", at_start);

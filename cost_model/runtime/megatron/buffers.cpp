@@ -91,8 +91,7 @@ Bytes fp8_weight_copies(const Problem& p, const WeightInventory& inventory, cons
   }
   if (!keeps_8_bit_matrices(p)) return copies_of_matrix(p) * quantized_bytes(p, sum + head);
   const bool dropped = p.layout.zero == ZeroStage::parameters;
-  const bool of_ddp = p.layout.zero <= ZeroStage::optimizer;
-  const Bytes scales = of_ddp ? quantized_bytes(p, sum) - Bytes{sum} : Bytes{};
+  const Bytes scales = is_megatron_fsdp(p) ? Bytes{} : quantized_bytes(p, sum) - Bytes{sum};
   return scales + (copies_of_matrix(p) - 1) * quantized_bytes(p, dropped ? widest : sum) +
          copies_of_matrix(p) * quantized_bytes(p, head);
 }

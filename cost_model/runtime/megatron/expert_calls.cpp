@@ -31,7 +31,7 @@ void ExpertCalls::combine_gradients() const {
 
 bool ExpertCalls::is_hybrid() const {
   const MegatronSettings& set = s_.settings();
-  return s_.problem.layout.ep > 1 && set.moe_token_dispatcher_type == TokenDispatcher::flex &&
+  return s_.problem.layout.ep > 1 && counts_expert_ranks(set) &&
          set.moe_flex_dispatcher_backend == FlexBackend::hybridep;
 }
 
