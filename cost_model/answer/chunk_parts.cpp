@@ -115,7 +115,7 @@ std::vector<ChunkPart> chunk_parts(const Problem& problem,
                                    const Runs& runs) {
   std::size_t blocks = 0;
   for (const Run& run : runs) {
-    if (!only_exchanges(run.block->block)) blocks += static_cast<std::size_t>(run.count);
+    if (!only_exchanges(run.block->block())) blocks += static_cast<std::size_t>(run.count);
   }
   const ModelParts of = model_parts(problem, times, modules, stage, chunk);
   const std::vector<ChunkPart> known = blocks < of.parts.size() ? grouped(of, blocks) : of.parts;
@@ -123,7 +123,7 @@ std::vector<ChunkPart> chunk_parts(const Problem& problem,
   std::size_t next = 0;
   for (const Run& run : runs) {
     for (std::int64_t i = 0; i < run.count; ++i) {
-      if (only_exchanges(run.block->block)) {
+      if (only_exchanges(run.block->block())) {
         parts.push_back({"exchange of states", {}});
       } else if (next < known.size()) {
         parts.push_back(known[next++]);

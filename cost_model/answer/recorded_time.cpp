@@ -28,7 +28,7 @@ StageTime recorded_stage_time(const Problem& problem, const Evaluator& evaluator
   const StageProgram program = evaluator.stage_program(problem, stage);
   KernelTime forward, backward;
   for (const Runs& runs : program.chunks.front().each) {
-    const Block& block = runs.front().block->block;
+    const Block& block = runs.front().block->block();
     forward += operators_time(block, block.forward, gpu);
     backward += operators_time(block, block.backward, gpu);
   }

@@ -24,11 +24,11 @@ std::vector<TensorSpec> all_specs(const StageProgram& program) {
   };
   append(program.step.tensors);
   for (const ChunkProgram& chunk : program.chunks) {
-    for (const Run& run : chunk.runs) append(run.block->block.tensors);
-    for (const Run& run : chunk.first_runs) append(run.block->block.tensors);
-    for (const Run& run : chunk.last_runs) append(run.block->block.tensors);
+    for (const Run& run : chunk.runs) append(run.block->block().tensors);
+    for (const Run& run : chunk.first_runs) append(run.block->block().tensors);
+    for (const Run& run : chunk.last_runs) append(run.block->block().tensors);
     for (const Runs& runs : chunk.each) {
-      for (const Run& run : runs) append(run.block->block.tensors);
+      for (const Run& run : runs) append(run.block->block().tensors);
     }
   }
   // What crosses between stages; the names are the schedule's.

@@ -75,7 +75,7 @@ auto sections(const ChunkProgram& chunk, const AnyRuns& runs) {
 }
 
 void free_output(Footprint& total, const FoldedBlock& block) {
-  total.left += one(block.block.tensors[Block::output], -1);
+  total.left += one(block.block().tensors[Block::output], -1);
 }
 template <class Of>
 void free_output(PassBytes& total, const Of& block) {
@@ -328,7 +328,7 @@ std::vector<Call> fold_calls(const StageProgram& program, std::int64_t forward_p
   std::vector<Call> sum;
   const auto add_runs = [&](const Runs& runs, std::int64_t times) {
     for (const Run& run : runs) {
-      for (const Call& call : run.block->block.calls) add(sum, call, times * run.count);
+      for (const Call& call : run.block->block().calls) add(sum, call, times * run.count);
     }
   };
   for (const ChunkProgram& chunk : program.chunks) {

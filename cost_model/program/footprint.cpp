@@ -63,13 +63,24 @@ Footprint fold(const Block& block,
   return result;
 }
 
+FoldedBlock::FoldedBlock(Block block, bool of_loss) : loss(of_loss), block_(std::move(block)) {
+  forward = fold(*block_, block_->forward, forward_phase(*this));
+  bytes = block_bytes(*block_);
+}
+
+FoldedBlock::FoldedBlock(std::function<Block()> write, bool of_loss)
+    : FoldedBlock(write(), of_loss) {
+  block_.reset();
+  write_ = std::move(write);
+}
+
 Footprint FoldedBlock::forward_with(Borrowed borrowed) const {
-  return borrowed.input ? fold(block, block.forward, forward_phase(*this), {.input = true})
-                        : forward;
+  if (!borrowed.input) return forward;
+  return fold(block(), block().forward, forward_phase(*this), {.input = true});
 }
 
 Footprint FoldedBlock::backward_with(BackwardPart part, Borrowed borrowed) const {
-  return fold(block, block.backward, backward_phase(*this), borrowed, part);
+  return fold(block(), block().backward, backward_phase(*this), borrowed, part);
 }
 
 FirstWeights first_weights(const Block& block) {
@@ -110,16 +121,6 @@ PassBytes forward_bytes(const Block& block) {
   PassBytes bytes;
   sum_bytes(block, block.forward, {&bytes, 1});
   return bytes;
-}
-
-std::shared_ptr<const FoldedBlock> folded(Block block, bool loss) {
-  auto result = std::make_shared<FoldedBlock>();
-  result->block = std::move(block);
-  result->loss = loss;
-  const Block& b = result->block;
-  result->forward = fold(b, b.forward, forward_phase(*result));
-  result->bytes = block_bytes(b);
-  return result;
 }
 
 }  // namespace zeroplan

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "cost_model/program/block.hpp"
 
@@ -87,15 +90,29 @@ BlockBytes block_bytes(const Block& block);
 PassBytes forward_bytes(const Block& block);
 
 /// A block with what its passes leave and need inside a chain. `loss`: they are of that phase.
-struct FoldedBlock {
-  Block block;
-  bool loss = false;
-  Footprint forward;
-  BlockBytes bytes;
+class FoldedBlock {
+ public:
+  FoldedBlock(Block block, bool loss);
+  /// Without its events, which take ten times the memory of the rest: they are written once more
+  /// when they are asked for. Then not for use by several threads at once.
+  FoldedBlock(std::function<Block()> write, bool loss);
+
+  const Block& block() const {
+    if (!block_) block_ = write_();
+    return *block_;
+  }
 
   /// A pass by category, folded when asked for, but for a forward pass that borrows nothing.
   Footprint forward_with(Borrowed borrowed) const;
   Footprint backward_with(BackwardPart part, Borrowed borrowed) const;
+
+  const bool loss;
+  Footprint forward;
+  BlockBytes bytes;
+
+ private:
+  mutable std::optional<Block> block_;
+  std::function<Block()> write_;
 };
 
 inline Phase forward_phase(const FoldedBlock& block) {
@@ -105,6 +122,8 @@ inline Phase backward_phase(const FoldedBlock& block) {
   return block.loss ? Phase::loss : Phase::backward;
 }
 
-std::shared_ptr<const FoldedBlock> folded(Block block, bool loss = false);
+inline std::shared_ptr<const FoldedBlock> folded(Block block, bool loss = false) {
+  return std::make_shared<const FoldedBlock>(std::move(block), loss);
+}
 
 }  // namespace zeroplan

@@ -46,7 +46,7 @@ class PlayingSink {
     const Handle batch = chunk.batch.bytes > Bytes{} ? allocate(chunk.batch) : not_live;
     for (const Run& run : chunk.runs_of(micro_batch, last_)) {
       phase_ = forward_phase(*run.block);
-      const Block& block = run.block->block;
+      const Block& block = run.block->block();
       for (std::int64_t i = 0; i < run.count; ++i) {
         block_ = static_cast<std::int32_t>(instances.size());
         const std::int64_t input =
@@ -89,7 +89,7 @@ class PlayingSink {
     std::size_t at = instances.size();
     for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
       phase_ = backward_phase(*run->block);
-      const Block& block = run->block->block;
+      const Block& block = run->block->block();
       for (std::int64_t i = 0; i < run->count; ++i) {
         Instance& instance = instances[--at];
         block_ = static_cast<std::int32_t>(at);

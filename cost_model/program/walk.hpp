@@ -112,7 +112,7 @@ class StepWalk {
   bool weights_read_output_grad(const Pass& pass) const {
     const ChunkProgram& chunk = program_.chunks[static_cast<std::size_t>(pass.chunk)];
     constexpr std::int32_t none = -1;
-    const Block& last = chunk.runs_of(pass.micro_batch, none).back().block->block;
+    const Block& last = chunk.runs_of(pass.micro_batch, none).back().block->block();
     for (const Event& event : last.backward) {
       if (event.is_of_tensor() && event.index == Block::output_grad && event.of_weights)
         return true;

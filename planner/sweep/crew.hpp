@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/sweep/large_pages.hpp"
 #include "planner/sweep/shape_search.hpp"
 #include "planner/sweep/thread_team.hpp"
 
@@ -68,7 +69,10 @@ class Crew {
   ShapeSearch& worker(std::size_t member) {
     if (own_ != nullptr) return *own_;
     std::unique_ptr<ShapeSearch>& worker = workers_[member];
-    if (!worker) worker = std::make_unique<ShapeSearch>(spaces_);
+    if (!worker) {
+      use_large_pages();
+      worker = std::make_unique<ShapeSearch>(spaces_);
+    }
     return *worker;
   }
 

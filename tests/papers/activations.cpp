@@ -234,7 +234,7 @@ Answer partitioned(const Json& row) {
   Bytes sum;
   const StageProgram program = Evaluator(p).stage_program(p, stages(p).front());
   for (const Run& run : program.chunks.front().runs) {
-    for (const TensorSpec& tensor : run.block->block.tensors) {
+    for (const TensorSpec& tensor : run.block->block().tensors) {
       if (tensor.name == "part of the checkpoint") sum += run.count * tensor.bytes;
     }
   }

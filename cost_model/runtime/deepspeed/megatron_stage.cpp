@@ -116,7 +116,7 @@ std::shared_ptr<const FoldedBlock> wrapped(const std::shared_ptr<const FoldedBlo
                                            const Around& around,
                                            const DeepspeedPlan& plan,
                                            bool first_micro_batch) {
-  Block block = bare->block;
+  Block block = bare->block();
   if (around.first) {
     BlockWriter w;
     open_forward(w, plan);
@@ -213,7 +213,7 @@ class Builder {
       const std::shared_ptr<const FoldedBlock>& layer) const {
     const DeepspeedSettings& set = p_.runtime.deepspeed;
     if (!set.partition_activations && !checkpoints_on_host(p_)) return layer;
-    return folded(partitioned(layer->block, checkpoint_part(), gathered_checkpoint(shape_),
+    return folded(partitioned(layer->block(), checkpoint_part(), gathered_checkpoint(shape_),
                               contiguous() ? CheckpointMemory::contiguous : CheckpointMemory::own));
   }
 

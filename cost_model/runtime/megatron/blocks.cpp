@@ -57,7 +57,7 @@ RepeatSet dropped(const Problem& problem, LayerKind kind) {
 
 MegatronBlocks MegatronBlockCache::find_or_make(const Problem& problem) {
   if (known_.size() > most_known) known_.clear();
-  if (!only_) only_.emplace(question_of(problem));
+  if (!only_) only_ = std::make_shared<OnlyFor>(question_of(problem));
   const BlockInputs inputs(problem);
   const auto made_of = [&](Part part, LayerKind kind, RepeatSet dropped, auto&& write) {
     const std::int64_t ep = has_experts(kind) ? counted_expert_ranks(problem) : 1;
@@ -66,8 +66,10 @@ MegatronBlocks MegatronBlockCache::find_or_make(const Problem& problem) {
     const auto [found, added] = known_.try_emplace(inputs.with(place, dropped, ep));
     if (added) {
       const bool ends = part == Part::head || part == Part::tied_head || part == Part::mtp_head;
-      const Problem& only = (*only_)(inputs, {.pp = whose_layers(problem), .ep = ep});
-      found->second = folded(write(only), ends);
+      const auto again = [only = only_, inputs, ep, pp = whose_layers(problem), write] {
+        return write((*only)(inputs, {.pp = pp, .ep = ep}));
+      };
+      found->second = std::make_shared<const FoldedBlock>(again, ends);
     }
     return found->second;
   };
@@ -81,14 +83,14 @@ MegatronBlocks MegatronBlockCache::find_or_make(const Problem& problem) {
     if (!uses_kind(problem.model, kind)) continue;
     MegatronLayer& blocks = made.layers[kind];
     const RepeatSet set = dropped(problem, kind);
-    const auto layer = [&](const Problem& p) { return megatron_layer(p, kind, set); };
+    const auto layer = [kind, set](const Problem& p) { return megatron_layer(p, kind, set); };
     blocks.kept = made_of(Part::kept_layer, kind, set, layer);
     if (to_host) {
-      const auto moved = [&](const Problem& p) { return with_saved_on_host(layer(p)); };
+      const auto moved = [layer](const Problem& p) { return with_saved_on_host(layer(p)); };
       blocks.offloaded = made_of(Part::offloaded_layer, kind, set, moved);
     }
     if (!full) continue;
-    const auto again = [&](const Problem& p) { return megatron_recomputed_layers(p, {kind}); };
+    const auto again = [kind](const Problem& p) { return megatron_recomputed_layers(p, {kind}); };
     blocks.recomputed = made_of(Part::recomputed_layer, kind, 0, again);
   }
   const HandedGradient handed = handed_by_tied_head(problem);
@@ -97,14 +99,15 @@ MegatronBlocks MegatronBlockCache::find_or_make(const Problem& problem) {
   const Part embedding = tied      ? Part::tied_embedding
                          : gathers ? Part::gathering_embedding
                                    : Part::embedding;
-  made.embedding =
-      block(embedding, 0, [&](const Problem& p) { return megatron_embedding(p, handed, gathers); });
+  made.embedding = block(embedding, 0, [handed, gathers](const Problem& p) {
+    return megatron_embedding(p, handed, gathers);
+  });
   made.head = block(tied ? Part::tied_head : Part::head, 0,
-                    [&](const Problem& p) { return megatron_head(p, handed); });
+                    [handed](const Problem& p) { return megatron_head(p, handed); });
   if (trained_mtp_modules(problem) > 0) {
     const auto add_input = [&](TableGradient table, Part part) {
       made.mtp_inputs[static_cast<std::size_t>(table)] =
-          block(part, 0, [&](const Problem& p) { return megatron_mtp_input(p, table); });
+          block(part, 0, [table](const Problem& p) { return megatron_mtp_input(p, table); });
     };
     add_input(TableGradient::alone, Part::mtp_input);
     add_input(TableGradient::waits, Part::waiting_mtp_input);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <optional>
 #include <unordered_map>
 
 #include "cost_model/program/footprint.hpp"
@@ -60,7 +59,7 @@ class MegatronBlockCache {
   MegatronBlocks find_or_make(const Problem& problem);
 
  private:
-  std::optional<OnlyFor> only_;
+  std::shared_ptr<OnlyFor> only_;  // the blocks' too, which may outlive the cache
   std::unordered_map<Numbers<11>, std::shared_ptr<const FoldedBlock>, NumbersHash> known_;
 };
 

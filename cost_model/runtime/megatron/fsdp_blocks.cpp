@@ -9,27 +9,27 @@
 namespace zeroplan {
 namespace {
 
-void append(BucketEvents& to, const BucketEvents& events) {
-  to.insert(to.end(), events.begin(), events.end());
-}
+using When = BucketEvent::When;
 
 // Those of several layers in one block, whose passes go from layer to layer.
 BucketsOfBlock of_group(std::span<const BucketsOfBlock> layers) {
-  BucketsOfBlock group{.before_forward = layers.front().before_forward,
-                       .before_backward = layers.back().before_backward,
-                       .at_mlp_weights = layers.back().at_mlp_weights,
-                       .at_other_weights = layers.back().at_other_weights};
+  BucketsOfBlock group;
+  const auto append = [&](const BucketsOfBlock& layer, When from, When to) {
+    for (BucketEvent event : events_at(layer, from)) {
+      event.when = to;
+      group.push_back(event);
+    }
+  };
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    if (i > 0) append(group.after_forward, layers[i].before_forward);
-    append(group.after_forward, layers[i].after_forward);
+    const When before = i == 0 ? When::before_forward : When::after_forward;
+    append(layers[i], When::before_forward, before);
+    append(layers[i], When::after_forward, When::after_forward);
   }
   for (std::size_t i = layers.size(); i-- > 0;) {
-    if (i + 1 < layers.size()) {
-      append(group.after_backward, layers[i].before_backward);
-      append(group.after_backward, layers[i].at_mlp_weights);
-      append(group.after_backward, layers[i].at_other_weights);
+    for (const When when : {When::before_backward, When::mlp_weights, When::other_weights}) {
+      append(layers[i], when, i + 1 == layers.size() ? when : When::after_backward);
     }
-    append(group.after_backward, layers[i].after_backward);
+    append(layers[i], When::after_backward, When::after_backward);
   }
   return group;
 }
@@ -81,10 +81,10 @@ constexpr Carried gathered_bucket{"gathered bucket", Category::communication_buf
                                   Stream::gather};
 constexpr Carried gradient_bucket{"bucket of gradients", Category::communication_buffers};
 
-// What these events are in the block, whose tensors they join.
-std::vector<Event> written(Block& block, const BucketEvents& buckets) {
+// What the events of one moment are in the block, whose tensors they join.
+std::vector<Event> written(Block& block, const BucketsOfBlock& buckets, When moment) {
   std::vector<Event> events;
-  for (const auto& [of, made, bytes] : buckets) {
+  for (const auto& [when, of, made, bytes] : events_at(buckets, moment)) {
     const auto& [name, category, stream] =
         of == BucketEvent::parameters ? gathered_bucket : gradient_bucket;
     events.push_back({.index = static_cast<Tensor>(block.tensors.size()),
@@ -103,18 +103,19 @@ void insert(std::vector<Event>& events,
 Block with_buckets(Block block, const BucketsOfBlock& buckets) {
   std::vector<Event>& forward = block.forward;
   std::vector<Event>& backward = block.backward;
-  insert(forward, forward.begin(), written(block, buckets.before_forward));
-  insert(forward, forward.end(), written(block, buckets.after_forward));
+  insert(forward, forward.begin(), written(block, buckets, When::before_forward));
+  insert(forward, forward.end(), written(block, buckets, When::after_forward));
   const auto [mlp, other] = first_weights(block);
-  const auto insert_at = [&](std::size_t place, const BucketEvents& events) {
-    insert(backward, backward.begin() + static_cast<std::ptrdiff_t>(place), written(block, events));
+  const auto insert_at = [&](std::size_t where, When when) {
+    insert(backward, backward.begin() + static_cast<std::ptrdiff_t>(where),
+           written(block, buckets, when));
   };
   // The later place first, which the earlier one would move.
-  if (mlp <= other) insert_at(other, buckets.at_other_weights);
-  insert_at(mlp, buckets.at_mlp_weights);
-  if (mlp > other) insert_at(other, buckets.at_other_weights);
-  insert(backward, backward.begin(), written(block, buckets.before_backward));
-  insert(backward, backward.end(), written(block, buckets.after_backward));
+  if (mlp <= other) insert_at(other, When::other_weights);
+  insert_at(mlp, When::mlp_weights);
+  if (mlp > other) insert_at(other, When::other_weights);
+  insert(backward, backward.begin(), written(block, buckets, When::before_backward));
+  insert(backward, backward.end(), written(block, buckets, When::after_backward));
   return block;
 }
 
@@ -122,12 +123,11 @@ Block with_buckets(Block block, const BucketsOfBlock& buckets) {
 struct Height {
   Bytes live, highest;
 
-  void move(const BucketEvents& events) {
-    for (const BucketEvent& e : events) move(e.change());
-  }
-  void move(Bytes change) {
-    live += change;
-    highest = std::max(highest, live);
+  void move(const BucketsOfBlock& buckets, When when) {
+    for (const BucketEvent& e : events_at(buckets, when)) {
+      live += e.change();
+      highest = std::max(highest, live);
+    }
   }
   // What stands so high above where a pass of a block began.
   void reach(Bytes begin, Bytes above) { highest = std::max(highest, begin + above); }
@@ -137,28 +137,31 @@ BlockBytes with_buckets(const BlockBytes& block, const BucketsOfBlock& buckets) 
   BlockBytes bytes = block;
   for (PassBytes& pass : bytes.forward) {
     Height height;
-    height.move(buckets.before_forward);
+    height.move(buckets, When::before_forward);
     height.reach(height.live, pass.peak);
     height.live += pass.left;
-    height.move(buckets.after_forward);
+    height.move(buckets, When::after_forward);
     pass.left = height.live;
     pass.peak = height.highest;
   }
+  const auto made_at = [&](When when) {
+    Bytes made;
+    for (const BucketEvent& e : events_at(buckets, when)) made += e.bytes;
+    return made;
+  };
+  const Bytes of_mlp = made_at(When::mlp_weights), of_others = made_at(When::other_weights);
   for (std::size_t i = 0; i < bytes.backward.size(); ++i) {
     PassBytes& pass = bytes.backward[i];
     Height height;
-    height.move(buckets.before_backward);
+    height.move(buckets, When::before_backward);
     const auto& [before, between, after] = block.around_weights[i];
-    const auto make = [&](const BucketEvents& events) {
-      for (const BucketEvent& e : events) height.live += e.bytes;
-    };
     height.reach(height.live, before);
-    make(block.mlp_first ? buckets.at_mlp_weights : buckets.at_other_weights);
+    height.live += block.mlp_first ? of_mlp : of_others;
     height.reach(height.live, between);
-    make(block.mlp_first ? buckets.at_other_weights : buckets.at_mlp_weights);
+    height.live += block.mlp_first ? of_others : of_mlp;
     height.reach(height.live, after);
     height.live += pass.left;
-    height.move(buckets.after_backward);
+    height.move(buckets, When::after_backward);
     pass.left = height.live;
     pass.peak = height.highest;
   }
@@ -169,11 +172,12 @@ BlockBytes with_buckets(const BlockBytes& block, const BucketsOfBlock& buckets) 
 
 Runs with_buckets(const Problem& problem, const Runs& runs, const std::vector<BucketRun>& blocks) {
   Runs result;
-  visit_pairs(problem, runs, blocks,
-              [&](const std::shared_ptr<const FoldedBlock>& block, const BucketsOfBlock& buckets,
-                  std::int64_t count) {
-                result.push_back({folded(with_buckets(block->block, buckets), block->loss), count});
-              });
+  visit_pairs(
+      problem, runs, blocks,
+      [&](const std::shared_ptr<const FoldedBlock>& block, const BucketsOfBlock& buckets,
+          std::int64_t count) {
+        result.push_back({folded(with_buckets(block->block(), buckets), block->loss), count});
+      });
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <numeric>
 
 #include "cost_model/runtime/megatron/code.hpp"
@@ -11,6 +12,8 @@
 namespace zeroplan {
 namespace {
 
+using When = BucketEvent::When;
+
 struct Bucket {
   bool of_mlp;            // its first gradient is that of fc1 or fc2
   std::int64_t elements;  // as the queues count them
@@ -18,6 +21,10 @@ struct Bucket {
   Bytes gradients;
   bool copies = false;  // gradients when they are reduced; else they are made here
 };
+
+bool is_forward(When when) {
+  return when == When::before_forward || when == When::after_forward;
+}
 
 // Walks the passes of one micro-batch as the two pipelines do.
 class Walk {
@@ -66,22 +73,21 @@ class Walk {
     std::vector<BucketsOfBlock> layers(passed_.size());
     BucketsOfBlock embedding, head;
     for (std::size_t i = 0; i < passed_.size(); ++i) {
-      gather(passed_[i], true, layers[i].before_forward);
-      release(passed_[i], layers[i].after_forward);
+      gather(passed_[i], true, layers[i]);
+      release(passed_[i], When::after_forward, layers[i]);
     }
     // Embedding and head share the last bucket, or have one each; a tied table has its gradient
     // from the head on.
-    head.at_other_weights.push_back(made(ends_.back()));
+    make(When::other_weights, ends_.back(), head);
     if (ends_.size() > 1) {
-      reduce(ends_.back(), head.after_backward);
-      BucketsOfBlock& first = p_.model.tied_embeddings ? head : embedding;
-      first.at_other_weights.push_back(made(ends_.front()));
+      reduce(ends_.back(), head);
+      make(When::other_weights, ends_.front(), p_.model.tied_embeddings ? head : embedding);
     }
     std::vector<bool> has_gradients(units());
     for (std::size_t i = passed_.size(); i-- > 0;) {
       const std::size_t unit = passed_[i];
-      gather(unit, false, layers[i].before_backward);
-      release(unit, layers[i].after_backward);
+      gather(unit, false, layers[i]);
+      release(unit, When::after_backward, layers[i]);
       // One that runs several times has gradients from the last run to the first, which stands
       // where the unit does.
       const bool begins = !has_gradients[unit];
@@ -89,17 +95,16 @@ class Walk {
       has_gradients[unit] = true;
       for (std::size_t b = firsts_[unit + 1]; b-- > firsts_[unit];) {  // experts come first
         const Bucket& bucket = buckets_[b];
-        BucketEvents& first = bucket.of_mlp ? layers[i].at_mlp_weights : layers[i].at_other_weights;
-        if (begins && !bucket.copies) add(first, made(bucket));
+        const When first = bucket.of_mlp ? When::mlp_weights : When::other_weights;
+        if (begins && !bucket.copies) make(first, bucket, layers[i]);
         if (!ends) continue;
-        if (bucket.copies) add(layers[i].after_backward, made(bucket));
-        reduce(bucket, layers[i].after_backward);
+        if (bucket.copies) make(When::after_backward, bucket, layers[i]);
+        reduce(bucket, layers[i]);
       }
     }
-    for (const Bucket& bucket : queue_) add(embedding.after_backward, freed(bucket));
-    embedding.after_backward.push_back(freed(ends_.front()));
+    for (const Bucket& bucket : queue_) free(bucket, embedding);
+    free(ends_.front(), embedding);
     FsdpBuckets result;
-    result.blocks.reserve(2 + 2 * passed_.size());
     append(result, std::move(embedding));
     for (std::size_t i = 0; i < passed_.size(); ++i) {
       const std::size_t place = i < layers_ ? 0 : (i - layers_) % layers_of_module_;
@@ -167,17 +172,21 @@ class Walk {
             .gradients = rounded(gradient_bytes_ * elements)};
   }
 
-  static void add(BucketEvents& events, const BucketEvent& event) {
+  static void add(BucketsOfBlock& events, const BucketEvent& event) {
     if (event.bytes > Bytes{}) events.push_back(event);
   }
-
-  static BucketEvent made(const Bucket& b) { return {BucketEvent::gradients, true, b.gradients}; }
-  static BucketEvent freed(const Bucket& b) { return {BucketEvent::gradients, false, b.gradients}; }
+  static void make(When when, const Bucket& bucket, BucketsOfBlock& events) {
+    add(events, {when, BucketEvent::gradients, true, bucket.gradients});
+  }
+  static void free(const Bucket& bucket, BucketsOfBlock& events) {
+    add(events, {When::after_backward, BucketEvent::gradients, false, bucket.gradients});
+  }
 
   // The unit's buckets, and the next ones in the direction of the pass until half of what may
   // travel does.
-  void gather(std::size_t unit, bool forward, BucketEvents& events) {
+  void gather(std::size_t unit, bool forward, BucketsOfBlock& events) {
     if (!gathers_) return;
+    const When when = forward ? When::before_forward : When::before_backward;
     std::size_t first = firsts_[unit], last = firsts_[unit + 1];
     std::int64_t ahead = 0;
     while (ahead < in_queue_ / 2 && (forward ? last < buckets_.size() : first > 0)) {
@@ -186,24 +195,24 @@ class Walk {
     for (std::size_t i = first; i < last; ++i) {
       if (held_[i]) continue;
       held_[i] = true;
-      add(events, {BucketEvent::parameters, true, buckets_[i].parameters});
+      add(events, {when, BucketEvent::parameters, true, buckets_[i].parameters});
     }
   }
 
-  void release(std::size_t unit, BucketEvents& events) {
+  void release(std::size_t unit, When when, BucketsOfBlock& events) {
     for (std::size_t i = firsts_[unit]; gathers_ && i < firsts_[unit + 1]; ++i) {
       held_[i] = false;
-      add(events, {BucketEvent::parameters, false, buckets_[i].parameters});
+      add(events, {when, BucketEvent::parameters, false, buckets_[i].parameters});
     }
   }
 
   // Waits for the first of those on their way while they are too many.
-  void reduce(const Bucket& bucket, BucketEvents& events) {
+  void reduce(const Bucket& bucket, BucketsOfBlock& events) {
     std::int64_t travelling = 0;
     for (const Bucket& before : queue_) travelling += before.elements;
     while (travelling > in_queue_) {
       travelling -= queue_.front().elements;
-      add(events, freed(queue_.front()));
+      free(queue_.front(), events);
       queue_.pop_front();
     }
     queue_.push_back(bucket);
@@ -268,26 +277,20 @@ FsdpBuckets least_fsdp_buckets(const Problem& problem,
 
 Bytes FsdpBuckets::at_first_backward(std::int64_t layers) const {
   Bytes live;
-  const auto move = [&](const BucketEvents& events) {
-    for (const BucketEvent& e : events) live += e.change();
+  const auto move = [&](const BucketRun& run, std::int64_t count, auto&& counts) {
+    for (const BucketEvent& e : run.buckets) {
+      if (counts(e.when)) live += count * e.change();
+    }
   };
   std::int64_t after = -1 - layers;  // blocks after the last layer, the embedding being first
   for (const BucketRun& run : blocks) {
     after += run.count;
-    for (std::int64_t i = 0; i < run.count; ++i) {
-      move(run.buckets.before_forward);
-      move(run.buckets.after_forward);
-    }
+    move(run, run.count, is_forward);
   }
   for (auto run = blocks.rbegin(); run != blocks.rend(); after -= run->count, ++run) {
-    for (std::int64_t i = 0; i < std::min(after, run->count); ++i) {
-      move(run->buckets.before_backward);
-      move(run->buckets.at_mlp_weights);
-      move(run->buckets.at_other_weights);
-      move(run->buckets.after_backward);
-    }
+    move(*run, std::min(after, run->count), std::not_fn(is_forward));
     if (after >= run->count) continue;
-    move(run->buckets.before_backward);
+    move(*run, 1, [](When when) { return when == When::before_backward; });
     break;
   }
   return live;

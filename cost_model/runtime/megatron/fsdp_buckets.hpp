@@ -1,15 +1,16 @@
 #pragma once
 // What Megatron-FSDP gathers and reduces around the passes of a rank's blocks, bucket by bucket.
 //
-// A layer, of MTP modules too, is a unit of one bucket, of two where it has experts; experts that no
-// other rank has a part of are in none. It is gathered ahead of its passes, as many buckets as hold
-// half of the elements that may travel, and released after each. What is in no layer stays
+// A layer, of MTP modules too, is a unit of one bucket, of two where it has experts; experts that
+// no other rank has a part of are in none. It is gathered ahead of its passes, as many buckets as
+// hold half of the elements that may travel, and released after each. What is in no layer stays
 // gathered. A bucket of gradients is made for the layer's first weight gradient, and freed when so
 // many elements wait behind it; that of embedding and head waits for both.
 // Source: Megatron-LM @d98e8a64dd core/distributed/fsdp/src/megatron_fsdp: megatron_fsdp.py hooks,
 // param_and_grad_buffer.py AllGatherPipeline, GradReducePipeline.
 
 #include <boost/container/small_vector.hpp>
+#include <ranges>
 
 #include "cost_model/program/in_flight_counts.hpp"
 #include "cost_model/program/stage_program.hpp"
@@ -22,24 +23,31 @@ inline bool is_megatron_fsdp(const Problem& problem) {
   return problem.layout.zero >= ZeroStage::gradients && problem.layout.pp == 1;
 }
 
-/// A bucket that is made or freed.
+/// A bucket that is made or freed, at some moment beside a block's passes; `mlp_weights`,
+/// `other_weights`: before the backward pass computes the first of them (first_weights).
 struct BucketEvent {
+  enum class When : std::uint8_t {
+    before_forward,
+    after_forward,
+    before_backward,
+    mlp_weights,
+    other_weights,
+    after_backward
+  } when;
   enum Of : std::uint8_t { parameters, gradients } of;
   bool made;
   Bytes bytes;
   Bytes change() const { return made ? bytes : Bytes{} - bytes; }
   friend bool operator==(const BucketEvent&, const BucketEvent&) = default;
 };
-using BucketEvents = boost::container::small_vector<BucketEvent, 2>;
 
-/// The events beside one block's passes, in order.
-struct BucketsOfBlock {
-  BucketEvents before_forward, after_forward;
-  BucketEvents before_backward;
-  BucketEvents at_mlp_weights, at_other_weights;  // before the first of them (first_weights)
-  BucketEvents after_backward;
-  friend bool operator==(const BucketsOfBlock&, const BucketsOfBlock&) = default;
-};
+/// The events beside one block's passes; those of one moment in order. A layer has as many of them.
+using BucketsOfBlock = boost::container::small_vector<BucketEvent, 6>;
+
+/// The events of one moment.
+inline auto events_at(const BucketsOfBlock& buckets, BucketEvent::When when) {
+  return std::views::filter(buckets, [when](const BucketEvent& e) { return e.when == when; });
+}
 
 /// Of so many blocks, one after another.
 struct BucketRun {

@@ -43,7 +43,7 @@ ChunkProgram eager_chain(const Problem& problem,
 std::vector<Bytes> put_sizes(const ChunkProgram& chunk, const Carried& kind) {
   std::vector<Bytes> sizes;
   for (auto run = chunk.first_runs.rbegin(); run != chunk.first_runs.rend(); ++run) {
-    const Block& block = run->block->block;
+    const Block& block = run->block->block();
     for (std::int64_t i = 0; i < run->count; ++i) {
       for (const Event& event : block.backward) {
         if (!event.allocates()) continue;

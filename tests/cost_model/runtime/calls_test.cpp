@@ -36,7 +36,7 @@ std::vector<Call> played_calls(const StageProgram& program, const std::vector<Pa
   for (const Pass& pass : order) {
     const ChunkProgram& chunk = program.chunks.at(static_cast<std::size_t>(pass.chunk));
     for (const Run& run : chunk.runs_of(pass.micro_batch, last)) {
-      const Block& block = run.block->block;
+      const Block& block = run.block->block();
       if (pass.kind == PassKind::forward) {
         play(block, block.forward, BackwardPart::whole, run.count);
       } else {

@@ -100,7 +100,7 @@ void require_known(const Problem& p) {
   for (const Stage& stage : stages(p)) {
     for (const ChunkProgram& chunk : evaluator.stage_program(p, stage).chunks) {
       for (const Run& run : chunk.runs) {
-        const Block& block = run.block->block;
+        const Block& block = run.block->block();
         const Text forward = text_of(block.forward);
         CAPTURE(name_of(p.runtime.kind), p.model.name, name_of(p.layout.recompute),
                 p.runtime.megatron.recompute_modules, p.runtime.megatron.recompute_num_layers);

@@ -17,7 +17,7 @@ Bytes bytes_of(const Problem& p, std::string_view name) {
   for (const ChunkProgram& chunk : program.chunks) {
     all.push_back(chunk.batch);
     for (const Run& run : chunk.runs) {
-      const std::vector<TensorSpec>& tensors = run.block->block.tensors;
+      const std::vector<TensorSpec>& tensors = run.block->block().tensors;
       all.insert(all.end(), tensors.begin(), tensors.end());
     }
   }

@@ -66,7 +66,7 @@ TEST_CASE("stages 1 and 2 send gradients to the host as they reduce them") {
     CHECK(plan.to_host == looked_at);
     CHECK(plan.check + plan.boundary + plan.owned == Bytes{});
     const StageProgram program = Evaluator(p).stage_program(p, stages(p).front());
-    const auto& layer = program.chunks.front().runs.at(1).block->block;
+    const auto& layer = program.chunks.front().runs.at(1).block->block();
     const std::string_view name = "gradients on their way to the host";
     CHECK(has_tensor(layer, name) == (zero == ZeroStage::gradients));
     CHECK(has_tensor(program.step, name) == (zero == ZeroStage::optimizer));
@@ -141,12 +141,12 @@ TEST_CASE("layers whose gradients fill no bucket copy none, and what they gather
   const StageProgram program = Evaluator(p).stage_program(p, stages(p).front());
   const Runs& runs = program.chunks.front().runs;
   REQUIRE(runs.size() == 4);  // the embedding, layers of two sorts, the head
-  CHECK(!has_tensor(runs[2].block->block, "copy of the bucket"));
-  CHECK(has_tensor(runs[1].block->block, "copy of the bucket"));
+  CHECK(!has_tensor(runs[2].block->block(), "copy of the bucket"));
+  CHECK(has_tensor(runs[1].block->block(), "copy of the bucket"));
   CHECK(runs[2].count == 8);
   const std::int64_t layer = 60'821'504, norms = 4096;
   Bytes gone;
-  for (const TensorSpec& spec : runs[1].block->block.tensors) {
+  for (const TensorSpec& spec : runs[1].block->block().tensors) {
     if (spec.name == "gathered parameters") gone = std::max(gone, spec.bytes);
   }
   CHECK(gone >= Bytes{2 * 8 * (layer - norms)});

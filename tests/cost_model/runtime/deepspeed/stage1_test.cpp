@@ -61,7 +61,7 @@ TEST_CASE("fp16 gradients that add up in fp32 are four bytes from when they are 
   const Bytes wide = peak_of(p);
   CHECK(wide >= Bytes{4 * all + 4 * part + 4 * 500'000'000LL});
   CHECK(wide - narrow >= Bytes{2 * all});
-  const Block head = program_of(p).chunks.front().first_runs.back().block->block;
+  const Block head = program_of(p).chunks.front().first_runs.back().block->block();
   CHECK(bytes_of(head, "gradient") == Bytes{4 * table});
   CHECK(rank_of(p) == 0);
 

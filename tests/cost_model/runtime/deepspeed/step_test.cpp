@@ -183,7 +183,7 @@ TEST_CASE("a bucket is copied when gradients are reduced, with either kind of la
     const StageProgram program = Evaluator(p).stage_program(p, stages(p).front());
     std::pair<bool, bool> found{false, false};  // in the backward passes, in the step
     for (const Run& run : program.chunks.front().runs) {
-      for (const TensorSpec& t : run.block->block.tensors)
+      for (const TensorSpec& t : run.block->block().tensors)
         found.first |= t.name == "copy of the bucket";
     }
     for (const TensorSpec& t : program.step.tensors)

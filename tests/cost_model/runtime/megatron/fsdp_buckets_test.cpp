@@ -10,6 +10,7 @@
 
 using namespace zeroplan;
 using tests::problem;
+using When = BucketEvent::When;
 
 namespace {
 
@@ -21,7 +22,7 @@ std::vector<Bytes> early_in(const Problem& p) {
   return fsdp_gathered_early(p, weight_inventory(p.model), stages(p).front());
 }
 
-// What is made and freed by the blocks from embedding to head and back, one list after another.
+// What is made and freed by the blocks from embedding to head and back, one moment after another.
 template <class Move>
 void visit_events(const FsdpBuckets& buckets, Move&& move) {
   std::vector<BucketsOfBlock> blocks;
@@ -29,15 +30,20 @@ void visit_events(const FsdpBuckets& buckets, Move&& move) {
     for (std::int64_t i = 0; i < run.count; ++i) blocks.push_back(run.buckets);
   }
   for (const BucketsOfBlock& block : blocks) {
-    move(block.before_forward);
-    move(block.after_forward);
+    for (const When when : {When::before_forward, When::after_forward}) {
+      move(events_at(block, when));
+    }
   }
   for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
-    move(block->before_backward);
-    move(block->at_mlp_weights);
-    move(block->at_other_weights);
-    move(block->after_backward);
+    for (const When when :
+         {When::before_backward, When::mlp_weights, When::other_weights, When::after_backward}) {
+      move(events_at(*block, when));
+    }
   }
+}
+
+std::int64_t count_at(const BucketsOfBlock& block, When when) {
+  return std::ranges::distance(events_at(block, when));
 }
 
 // Buckets that live together at most.
@@ -49,7 +55,7 @@ struct Most {
 Most most_of(const FsdpBuckets& buckets) {
   std::int64_t gathered = 0, gradients = 0;
   Most most;
-  visit_events(buckets, [&](const BucketEvents& events) {
+  visit_events(buckets, [&](auto events) {
     for (const BucketEvent& e : events) {
       (e.of == BucketEvent::parameters ? gathered : gradients) += e.made ? 1 : -1;
       most.gathered = std::max(most.gathered, gathered);
@@ -61,11 +67,11 @@ Most most_of(const FsdpBuckets& buckets) {
   return most;
 }
 
-// Bytes of buckets after each list of events.
+// Bytes of buckets after the events of each moment.
 std::vector<Bytes> live_after(const FsdpBuckets& buckets) {
   Bytes live;
   std::vector<Bytes> list;
-  visit_events(buckets, [&](const BucketEvents& events) {
+  visit_events(buckets, [&](auto events) {
     for (const BucketEvent& e : events) live += e.change();
     list.push_back(live);
   });
@@ -128,16 +134,16 @@ TEST_CASE("experts that no other rank has a part of are in no bucket") {
   };
   const auto lists = [](const FsdpBuckets& buckets) { return buckets.blocks.at(1).buckets; };
   const GradientType same = GradientType::automatic;
-  CHECK(lists(of_experts(4, same)).at_mlp_weights.size() == 1);
-  CHECK(lists(of_experts(4, same)).after_forward.size() == 2);
-  CHECK(lists(of_experts(8, same)).at_mlp_weights.empty());
-  CHECK(lists(of_experts(8, same)).after_forward.size() == 1);
+  CHECK(count_at(lists(of_experts(4, same)), When::mlp_weights) == 1);
+  CHECK(count_at(lists(of_experts(4, same)), When::after_forward) == 2);
+  CHECK(count_at(lists(of_experts(8, same)), When::mlp_weights) == 0);
+  CHECK(count_at(lists(of_experts(8, same)), When::after_forward) == 1);
   // Gradients that are reduced in another type are copied when all of them are there.
   const BucketsOfBlock wide = lists(of_experts(8, GradientType::fp32));
-  CHECK(wide.at_mlp_weights.empty());
+  CHECK(count_at(wide, When::mlp_weights) == 0);
   const std::int64_t of_layer = 3 * 2048 * 768 * 128 / 8;
-  CHECK(std::ranges::count(wide.after_backward,
-                           BucketEvent{BucketEvent::gradients, true, Bytes{4 * of_layer}}) == 1);
+  CHECK(std::ranges::count(wide, BucketEvent{When::after_backward, BucketEvent::gradients, true,
+                                             Bytes{4 * of_layer}}) == 1);
 }
 
 TEST_CASE("the gradients of Megatron-FSDP are kept and reduced in types of their own") {
@@ -146,7 +152,8 @@ TEST_CASE("the gradients of Megatron-FSDP are kept and reduced in types of their
     return model_states(p, weight_inventory(p.model), stages(p).front()).gradients;
   };
   const auto reduced = [&] {
-    return buckets_of(p).blocks.at(1).buckets.at_mlp_weights.at(0).bytes;
+    const BucketsOfBlock layer = buckets_of(p).blocks.at(1).buckets;
+    return events_at(layer, When::mlp_weights).front().bytes;
   };
   const Bytes half_kept = kept(), half_reduced = reduced();
   p.runtime.megatron.megatron_fsdp_main_grads_dtype = GradientType::fp32;
@@ -175,7 +182,9 @@ TEST_CASE("modules that predict further tokens have a bucket a layer") {
     }
     return list;
   };
-  const auto gathers = [](const BucketsOfBlock& block) { return block.after_forward.size(); };
+  const auto gathers = [](const BucketsOfBlock& block) {
+    return count_at(block, When::after_forward);
+  };
   const Problem two = with(2, false), again = with(2, true);
   const std::vector<BucketsOfBlock> own = blocks(two), same = blocks(again);
   // Embedding, 52 layers, and of each module an input, attention, experts and a head.
@@ -185,11 +194,11 @@ TEST_CASE("modules that predict further tokens have a bucket a layer") {
     CHECK(own[input] == BucketsOfBlock{});
     CHECK(gathers(own[input + 1]) == 1);  // attention
     CHECK(gathers(own[input + 2]) == 2);  // what all ranks divide, and experts
-    CHECK(own[input + 2].at_mlp_weights.size() == 1);
+    CHECK(count_at(own[input + 2], When::mlp_weights) == 1);
   }
   // One that runs twice has its gradients from its last run to its first.
-  CHECK(same[59].at_mlp_weights.size() == 1);
-  CHECK(same[55].at_mlp_weights.empty());
+  CHECK(count_at(same[59], When::mlp_weights) == 1);
+  CHECK(count_at(same[55], When::mlp_weights) == 0);
   most_of(buckets_of(again));  // all that is made goes
   const std::int64_t h = 2688;
   const auto ends = [](const Problem& p) {
