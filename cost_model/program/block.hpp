@@ -243,9 +243,9 @@ class BlockWriter {
   }
 
   // As long as those of most layers are, so that writing one allocates nothing.
-  using Events = boost::container::small_vector<Event, 128>;
+  using Events = boost::container::small_vector<Event, 256>;
   boost::container::small_vector<TensorSpec, 128> tensors_;
-  boost::container::small_vector<Call, 16> calls_;
+  boost::container::small_vector<Call, 32> calls_;
   Events forward_, backward_;
   bool of_weights_ = false;
   TensorList waiting_;  // to be freed

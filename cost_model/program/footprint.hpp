@@ -50,6 +50,7 @@ struct PassBytes {
   Bytes peak;
 
   PassBytes() = default;
+  PassBytes(Bytes left_behind, Bytes highest) : left(left_behind), peak(highest) {}
   PassBytes(const Footprint& f)  // NOLINT: the same thing
       : left(f.left.allocated()), peak(f.peak.live.allocated()) {}
 };

@@ -45,13 +45,14 @@ std::vector<BucketRun> grouped(const Problem& p, const std::vector<BucketRun>& r
   for (std::size_t i = 0; i < each.size();) {
     const bool is_layer = i > 0 && i <= layers;
     const std::size_t count = is_layer ? std::min(group, layers + 1 - i) : 1;
-    blocks.push_back({of_group(std::span(each).subspan(i, count))});
+    blocks.emplace_back(of_group(std::span(each).subspan(i, count)));
     i += count;
   }
   return blocks;
 }
 
-// Calls `visit` with each block, its events, and how many such pairs follow one another.
+// Calls `visit` with each block, the run that its events are of, and how many such pairs follow one
+// another.
 template <class Visit>
 void visit_pairs(const Problem& problem,
                  const Runs& runs,
@@ -65,7 +66,7 @@ void visit_pairs(const Problem& problem,
   for (const Run& run : runs) {
     for (std::int64_t left = run.count; left > 0;) {
       const std::int64_t count = std::min(left, events->count - used);
-      visit(run.block, events->buckets, count);
+      visit(*run.block, *events, count);
       left -= count;
       used += count;
       if (used == events->count) {
@@ -119,51 +120,26 @@ Block with_buckets(Block block, const BucketsOfBlock& buckets) {
   return block;
 }
 
-// The bytes of a pass so far, and its highest moment.
-struct Height {
-  Bytes live, highest;
-
-  void move(const BucketsOfBlock& buckets, When when) {
-    for (const BucketEvent& e : events_at(buckets, when)) {
-      live += e.change();
-      highest = std::max(highest, live);
-    }
-  }
-  // What stands so high above where a pass of a block began.
-  void reach(Bytes begin, Bytes above) { highest = std::max(highest, begin + above); }
-};
-
-BlockBytes with_buckets(const BlockBytes& block, const BucketsOfBlock& buckets) {
-  BlockBytes bytes = block;
-  for (PassBytes& pass : bytes.forward) {
-    Height height;
-    height.move(buckets, When::before_forward);
-    height.reach(height.live, pass.peak);
-    height.live += pass.left;
-    height.move(buckets, When::after_forward);
-    pass.left = height.live;
-    pass.peak = height.highest;
-  }
-  const auto made_at = [&](When when) {
-    Bytes made;
-    for (const BucketEvent& e : events_at(buckets, when)) made += e.bytes;
-    return made;
-  };
-  const Bytes of_mlp = made_at(When::mlp_weights), of_others = made_at(When::other_weights);
-  for (std::size_t i = 0; i < bytes.backward.size(); ++i) {
-    PassBytes& pass = bytes.backward[i];
-    Height height;
-    height.move(buckets, When::before_backward);
+// Of passes whose input is their own, since there is no pipeline.
+BlockBytes with_buckets(const BlockBytes& block, const BucketRun& buckets) {
+  BlockBytes bytes{.output = block.output};
+  PassBytes& forward = bytes.forward[BlockBytes::index({})];
+  forward = buckets.at(When::before_forward);
+  add_run(forward, block.forward[BlockBytes::index({})], 1);
+  add_run(forward, buckets.at(When::after_forward), 1);
+  const Bytes of_mlp = buckets.at(When::mlp_weights).left;
+  const Bytes of_others = buckets.at(When::other_weights).left;
+  const Bytes first = block.mlp_first ? of_mlp : of_others;
+  for (const Borrowed borrowed : {Borrowed{}, Borrowed{.output_grad = true}}) {
+    const std::size_t i = BlockBytes::index(borrowed);
     const auto& [before, between, after] = block.around_weights[i];
-    height.reach(height.live, before);
-    height.live += block.mlp_first ? of_mlp : of_others;
-    height.reach(height.live, between);
-    height.live += block.mlp_first ? of_others : of_mlp;
-    height.reach(height.live, after);
-    height.live += pass.left;
-    height.move(buckets, When::after_backward);
-    pass.left = height.live;
-    pass.peak = height.highest;
+    const Bytes made = of_mlp + of_others;
+    const PassBytes own(block.backward[i].left + made,
+                        std::max({before, first + between, made + after}));
+    PassBytes& pass = bytes.backward[i];
+    pass = buckets.at(When::before_backward);
+    add_run(pass, own, 1);
+    add_run(pass, buckets.at(When::after_backward), 1);
   }
   return bytes;
 }
@@ -174,9 +150,8 @@ Runs with_buckets(const Problem& problem, const Runs& runs, const std::vector<Bu
   Runs result;
   visit_pairs(
       problem, runs, blocks,
-      [&](const std::shared_ptr<const FoldedBlock>& block, const BucketsOfBlock& buckets,
-          std::int64_t count) {
-        result.push_back({folded(with_buckets(block->block(), buckets), block->loss), count});
+      [&](const FoldedBlock& block, const BucketRun& buckets, std::int64_t count) {
+        result.push_back({folded(with_buckets(block.block(), buckets.buckets), block.loss), count});
       });
   return result;
 }
@@ -184,20 +159,15 @@ Runs with_buckets(const Problem& problem, const Runs& runs, const std::vector<Bu
 ChunkBytes chunk_bytes(const Problem& problem,
                        const ChunkProgram& chunk,
                        const std::vector<BucketRun>& blocks) {
-  // Each run of either list begins one, and each group of several layers.
-  const std::size_t usual = chunk.runs.size() + blocks.size();
-  std::vector<BlockBytes> sizes;
-  std::vector<RunOfBytes> runs;
-  sizes.reserve(usual);
-  runs.reserve(usual);
+  boost::container::small_vector<BlockBytes, 16> sizes;
+  boost::container::small_vector<RunOfBytes, 16> runs;
   visit_pairs(problem, chunk.runs, blocks,
-              [&](const std::shared_ptr<const FoldedBlock>& block, const BucketsOfBlock& buckets,
-                  std::int64_t count) {
-                sizes.push_back(with_buckets(block->bytes, buckets));
+              [&](const FoldedBlock& block, const BucketRun& buckets, std::int64_t count) {
+                sizes.push_back(with_buckets(block.bytes, buckets));
                 runs.push_back({nullptr, count});
               });
   for (std::size_t i = 0; i < sizes.size(); ++i) runs[i].block = &sizes[i];
-  return chunk_bytes(chunk, runs);
+  return chunk_bytes(chunk, std::span<const RunOfBytes>(runs.data(), runs.size()));
 }
 
 }  // namespace zeroplan

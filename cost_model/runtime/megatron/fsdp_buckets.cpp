@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <functional>
 #include <numeric>
 
 #include "cost_model/runtime/megatron/code.hpp"
@@ -21,10 +20,6 @@ struct Bucket {
   Bytes gradients;
   bool copies = false;  // gradients when they are reduced; else they are made here
 };
-
-bool is_forward(When when) {
-  return when == When::before_forward || when == When::after_forward;
-}
 
 // Walks the passes of one micro-batch as the two pipelines do.
 class Walk {
@@ -105,15 +100,15 @@ class Walk {
     for (const Bucket& bucket : queue_) free(bucket, embedding);
     free(ends_.front(), embedding);
     FsdpBuckets result;
-    append(result, std::move(embedding));
+    append(result, embedding);
     for (std::size_t i = 0; i < passed_.size(); ++i) {
       const std::size_t place = i < layers_ ? 0 : (i - layers_) % layers_of_module_;
       const bool of_module = i >= layers_;
       if (of_module && place == 0) append(result, {});  // what leads into a module
-      append(result, std::move(layers[i]));
+      append(result, layers[i]);
       if (of_module && place + 1 == layers_of_module_) append(result, {});
     }
-    append(result, std::move(head));
+    append(result, head);
     return result;
   }
 
@@ -218,11 +213,11 @@ class Walk {
     queue_.push_back(bucket);
   }
 
-  static void append(FsdpBuckets& result, BucketsOfBlock&& buckets) {
+  static void append(FsdpBuckets& result, const BucketsOfBlock& buckets) {
     if (!result.blocks.empty() && result.blocks.back().buckets == buckets) {
       ++result.blocks.back().count;
     } else {
-      result.blocks.push_back({std::move(buckets)});
+      result.blocks.emplace_back(buckets);
     }
   }
 
@@ -275,22 +270,28 @@ FsdpBuckets least_fsdp_buckets(const Problem& problem,
   return Walk(problem, inventory, stage, true).run();
 }
 
+BucketRun::BucketRun(const BucketsOfBlock& of_each) : buckets(of_each) {
+  for (const BucketEvent& event : buckets) {
+    PassBytes& sum = bytes[static_cast<std::size_t>(event.when)];
+    sum.left += event.change();
+    sum.peak = std::max(sum.peak, sum.left);
+  }
+}
+
 Bytes FsdpBuckets::at_first_backward(std::int64_t layers) const {
   Bytes live;
-  const auto move = [&](const BucketRun& run, std::int64_t count, auto&& counts) {
-    for (const BucketEvent& e : run.buckets) {
-      if (counts(e.when)) live += count * e.change();
-    }
-  };
   std::int64_t after = -1 - layers;  // blocks after the last layer, the embedding being first
   for (const BucketRun& run : blocks) {
     after += run.count;
-    move(run, run.count, is_forward);
+    live += run.count * (run.at(When::before_forward).left + run.at(When::after_forward).left);
   }
   for (auto run = blocks.rbegin(); run != blocks.rend(); after -= run->count, ++run) {
-    move(*run, std::min(after, run->count), std::not_fn(is_forward));
+    for (const When when :
+         {When::before_backward, When::mlp_weights, When::other_weights, When::after_backward}) {
+      live += std::min(after, run->count) * run->at(when).left;
+    }
     if (after >= run->count) continue;
-    move(*run, 1, [](When when) { return when == When::before_backward; });
+    live += run->at(When::before_backward).left;
     break;
   }
   return live;

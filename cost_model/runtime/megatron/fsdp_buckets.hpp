@@ -9,6 +9,7 @@
 // Source: Megatron-LM @d98e8a64dd core/distributed/fsdp/src/megatron_fsdp: megatron_fsdp.py hooks,
 // param_and_grad_buffer.py AllGatherPipeline, GradReducePipeline.
 
+#include <array>
 #include <boost/container/small_vector.hpp>
 #include <ranges>
 
@@ -51,8 +52,15 @@ inline auto events_at(const BucketsOfBlock& buckets, BucketEvent::When when) {
 
 /// Of so many blocks, one after another.
 struct BucketRun {
+  explicit BucketRun(const BucketsOfBlock& of_each);
+
   BucketsOfBlock buckets;
+  std::array<PassBytes, 6> bytes;  // what the events of a moment leave, and reach above its start
   std::int64_t count = 1;
+
+  const PassBytes& at(BucketEvent::When when) const {
+    return bytes[static_cast<std::size_t>(when)];
+  }
 };
 
 /// The buckets of a rank: of embedding, each layer, MTP modules with what leads in and out, head.
