@@ -26,6 +26,10 @@ struct Cutoff {
     return front != nullptr || objective == Objective::headroom ||
            objective == Objective::simplicity || none_fits;
   }
+  /// Whether time may rule out anything.
+  bool weighs_time() const {
+    return front != nullptr || slowest < no_threshold || objective != Objective::headroom;
+  }
 };
 
 /// What no layout below a shape undercuts.

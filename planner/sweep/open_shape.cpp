@@ -26,7 +26,8 @@ class OpenShape {
         outlooks_(space_, bounds_, incumbent_),
         enumeration_(tools.enumeration),
         simplicity_(tools.simplicity),
-        sums_blocks_(code_of(space_.request.runtime).sums_blocks) {}
+        sums_blocks_(code_of(space_.request.runtime).sums_blocks),
+        weighs_time_(cutoff.weighs_time()) {}
 
   ShapeResult run(const Layout& shape) {
     enumeration_.forget_rejected();
@@ -69,8 +70,8 @@ class OpenShape {
   // Whether some recompute may give a plan; else its points are counted.
   bool enter_pass(const Problem& p) {
     if (cutoff_.exhaustive) return true;
-    ShapeBound bound{bounds_.pass_time(p) / tokens_of_step(p), least_of_shape_,
-                     complexity(p, pass_depth)};
+    ShapeBound bound{.device = least_of_shape_, .complexity = complexity(p, pass_depth)};
+    if (weighs_time_) bound.seconds_per_token = bounds_.pass_time(p) / tokens_of_step(p);
     if (found_.cut(bound, enumeration_.size())) return false;
     bound.device = bounds_.pass_memory(p);
     out_.least_bound = std::min(out_.least_bound.value_or(bound.device), bound.device);
@@ -94,7 +95,7 @@ class OpenShape {
   Node node(const Problem& p) {
     Node n{.layout = p.layout,
            .points = enumeration_.size(),
-           .seconds = bounds_.node_time(p) / tokens_of_step(p),
+           .seconds = weighs_time_ ? bounds_.node_time(p) / tokens_of_step(p) : 0,
            .device = least_of_pass_,
            .complexity = complexity(p, node_depth)};
     const bool is_known = p.layout.recompute == Recompute::full;
@@ -122,7 +123,8 @@ class OpenShape {
     if (!cutoff_.exhaustive) {
       const bool is_node = p.layout.recompute_layers == node_->layout.recompute_layers;
       const bool one_time = p.layout.recompute != Recompute::full;
-      seconds_ = is_node && one_time ? node_->seconds : bounds_.group_time(p) / tokens_of_step(p);
+      const bool is_known = !weighs_time_ || (is_node && one_time);
+      seconds_ = is_known ? node_->seconds : bounds_.group_time(p) / tokens_of_step(p);
       least_ = node_->device;
       const std::int64_t complexity = this->complexity(p, group_depth);
       const auto is_cut = [&] {
@@ -144,7 +146,7 @@ class OpenShape {
 
   // Seconds of the group, by the schedule of its passes.
   void sharpen(const Problem& p) {
-    if (known_passes_) return;
+    if (known_passes_ || !weighs_time_) return;
     seconds_ = std::max(seconds_, passes_seconds(*known_) / tokens_of_step(p));
     known_passes_ = true;
   }
@@ -226,10 +228,10 @@ class OpenShape {
     }
     const std::int64_t complexity = this->complexity(p, point_depth);
     const auto outdone = [&](Bytes device) {
-      return incumbent_.hopeless({seconds_, device, complexity}) ||
-             incumbent_.hopeless(
-                 {point_time(point, seconds_ * tokens_of_step(p)) / tokens_of_step(p), device,
-                  complexity});
+      if (incumbent_.hopeless({seconds_, device, complexity})) return true;
+      return weighs_time_ && incumbent_.hopeless({point_time(point, seconds_ * tokens_of_step(p)) /
+                                                      tokens_of_step(p),
+                                                  device, complexity});
     };
     if (is_dear && incumbent_.is_bounded() && outdone(least)) {
       ++out_.rejected[bound_too_slow];
@@ -296,6 +298,7 @@ class OpenShape {
   Enumeration& enumeration_;
   const SimplicityOf& simplicity_;
   const bool sums_blocks_;
+  const bool weighs_time_;
   const Node* node_ = nullptr;         // that is open
   double seconds_ = 0;                 // a token: the bound of the group
   Bytes padding_;                      // that a family of the group may need more

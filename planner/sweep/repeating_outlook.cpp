@@ -33,7 +33,8 @@ Outlook RepeatingOutlook::some(const Problem& pass,
   bound.device = std::max(bound.device, bounds_.repeating_memory(pass, what, layers));
   if (incumbent_.is_large(bound.device)) return Outlook::large;
   if (incumbent_.hopeless(bound)) return Outlook::slow;
-  if (what == Repeating::nothing || what == Repeating::parts) return Outlook::open;
+  const bool no_more_time = what == Repeating::nothing || what == Repeating::parts;
+  if (no_more_time || !incumbent_.cutoff().weighs_time()) return Outlook::open;
   bound.seconds_per_token = bounds_.repeating_time(pass, what, layers) / tokens_of_step(pass);
   return incumbent_.hopeless(bound) ? Outlook::slow : Outlook::open;
 }
