@@ -157,6 +157,10 @@ Bytes least_device(const PlanPoint& point) {
   return worst_stage(point, least_megatron_stage_bytes).device;
 }
 
+Bytes least_repeating_device(const PlanPoint& point) {
+  return worst_stage(point, least_repeating_stage_bytes).device;
+}
+
 WorstStage worst_stage(const PlanPoint& point) {
   if (code_of(point.layout().problem()).sums_blocks) {
     return worst_stage(point, megatron_stage_bytes);

@@ -56,6 +56,8 @@ WorstStage worst_stage(const PlanPoint& point);
 /// The bytes of the worst stage, or fewer, so that no narrower sharding group needs fewer but for
 /// what the gradient buffer is padded to.
 Bytes least_device(const PlanPoint& point);
+/// No more than that, however many of the layers repeat whole; on Megatron-Core.
+Bytes least_repeating_device(const PlanPoint& point);
 inline WorstStage worst_stage(const Problem& problem, const Evaluator& evaluator) {
   return worst_stage(evaluator.pieces(problem).point());
 }

@@ -78,6 +78,22 @@ StageBytes stage_bytes(const StageMemory& memory);
 /// bytes can be summed up from what is remembered.
 StageBytes stage_bytes(const PlanPoint& point, std::size_t run);
 
+/// The figures of the first stage of a run on Megatron-Core whose passes need so much at least,
+/// with the least padding.
+inline StageBytes least_stage_bytes(const PlanPoint& point, std::size_t run, Bytes passes) {
+  const LayoutPieces& known = point.layout();
+  const RankStates::Sums& sums = point.sums(run);
+  const bool fsdp = is_megatron_fsdp(known.problem());
+  const Bytes padding = fsdp ? sums.bucket_padding : Bytes{};
+  const Bytes step = fsdp ? Bytes{} : sums.step;
+  const Bytes asked = sums.resident - padding + known.megatron_buffer_bytes(run) +
+                      std::max({Bytes{}, passes, step});
+  return {
+      .reserved = std::max(usually_reserved(known.problem(), asked), sums.construction - padding),
+      .outside = sums.outside + token_buffer_bytes(known.problem()),
+      .states = sums.states};
+}
+
 /// The figures that a verdict needs of the first stage of a run on Megatron-Core, whose bytes can
 /// always be summed up from what is remembered.
 inline StageBytes megatron_stage_bytes(const PlanPoint& point, std::size_t run) {
@@ -99,14 +115,15 @@ inline StageBytes megatron_stage_bytes(const PlanPoint& point, std::size_t run) 
 inline StageBytes least_megatron_stage_bytes(const PlanPoint& point, std::size_t run) {
   const LayoutPieces& known = point.layout();
   if (!is_megatron_fsdp(known.problem())) return megatron_stage_bytes(point, run);
-  const RankStates::Sums& sums = point.sums(run);
-  const Bytes passes = known.megatron_peak(run, point.least_buckets(run));
-  const Bytes asked = sums.resident - sums.bucket_padding + known.megatron_buffer_bytes(run) +
-                      std::max(Bytes{}, passes);
-  return {.reserved = std::max(usually_reserved(known.problem(), asked),
-                               sums.construction - sums.bucket_padding),
-          .outside = sums.outside + token_buffer_bytes(known.problem()),
-          .states = sums.states};
+  return least_stage_bytes(point, run, known.megatron_peak(run, point.least_buckets(run)));
+}
+
+/// No more than least_megatron_stage_bytes, however many of the layers repeat whole.
+inline StageBytes least_repeating_stage_bytes(const PlanPoint& point, std::size_t run) {
+  const LayoutPieces& known = point.layout();
+  const bool fsdp = is_megatron_fsdp(known.problem());
+  const FsdpBuckets* buckets = fsdp ? &point.least_buckets(run) : nullptr;
+  return least_stage_bytes(point, run, known.least_megatron_peak(run, buckets));
 }
 
 /// The stage's program through the caching allocator. A run that resumes from a checkpoint has its

@@ -117,6 +117,28 @@ BlockBytes block_bytes(const Block& block) {
   return bytes;
 }
 
+std::optional<BlockBytes> least_of(const BlockBytes& a, const BlockBytes& b) {
+  if (a.mlp_first != b.mlp_first) return std::nullopt;
+  BlockBytes least{.mlp_first = a.mlp_first, .output = std::min(a.output, b.output)};
+  for (std::size_t i = 0; i < least.forward.size(); ++i) {
+    least.forward[i] = {std::min(a.forward[i].left, b.forward[i].left),
+                        std::min(a.forward[i].peak, b.forward[i].peak)};
+  }
+  for (std::size_t i = 0; i < least.backward.size(); ++i) {
+    // A backward pass begins with what the forward pass left.
+    const auto own = [i](const BlockBytes& block) { return block.forward[i % 2].left; };
+    const auto lower = [&](Bytes of_a, Bytes of_b) {
+      return std::min(own(a) + of_a, own(b) + of_b) - own(least);
+    };
+    least.backward[i] = {lower(a.backward[i].left, b.backward[i].left),
+                         lower(a.backward[i].peak, b.backward[i].peak)};
+    for (std::size_t part = 0; part < 3; ++part) {
+      least.around_weights[i][part] = lower(a.around_weights[i][part], b.around_weights[i][part]);
+    }
+  }
+  return least;
+}
+
 PassBytes forward_bytes(const Block& block) {
   PassBytes bytes;
   sum_bytes(block, block.forward, {&bytes, 1});

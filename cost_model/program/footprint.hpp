@@ -87,6 +87,10 @@ struct BlockBytes {
 
 BlockBytes block_bytes(const Block& block);
 
+/// The bytes of a block that is one of two: wherever it stands, live bytes are at no moment above
+/// those with either. Empty where the two compute weight gradients in another order.
+std::optional<BlockBytes> least_of(const BlockBytes& a, const BlockBytes& b);
+
 /// The bytes of a block whose forward pass stands by itself: a step of the optimizer, a checkpoint.
 PassBytes forward_bytes(const Block& block);
 

@@ -27,6 +27,14 @@ struct RunOfBytes {
   const BlockBytes* block;
   std::int64_t count = 1;
 };
+using RunsOfBytes = boost::container::small_vector<RunOfBytes, 8>;
+
+/// The bytes of runs, which must outlive them.
+inline RunsOfBytes runs_of_bytes(const Runs& runs) {
+  RunsOfBytes list;
+  for (const Run& run : runs) list.push_back({&run.block->bytes, run.count});
+  return list;
+}
 
 /// Adds blocks at the end of a chain.
 inline void append(Runs& runs,

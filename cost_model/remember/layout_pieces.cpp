@@ -7,8 +7,17 @@
 #include "cost_model/pipeline/straggling.hpp"
 #include "cost_model/program/fold.hpp"
 #include "cost_model/runtime/megatron/fsdp_buckets.hpp"
+#include "cost_model/runtime/megatron/offload.hpp"
 
 namespace zeroplan {
+namespace {
+
+// Whether some layers' activations go to the host.
+bool moves_layers(const Problem& p) {
+  return offloaded_layers(p) > 0 || p.runtime.megatron.offload_modules != 0;
+}
+
+}  // namespace
 
 const PassesOfStage& LayoutPieces::megatron_passes(std::size_t stage) const {
   pieces_.passes.resize(stages().size());
@@ -77,12 +86,50 @@ Bytes LayoutPieces::find_megatron_peak(std::size_t run) const {
 Bytes LayoutPieces::megatron_peak(std::size_t run, const FsdpBuckets& buckets) const {
   const std::size_t stage = firsts()[run];
   ChunkProgram chunk = megatron_chunk(problem_, blocks(), stages()[stage], 0);
-  const ChunkBytes size = zeroplan::chunk_bytes(problem_, chunk, buckets.blocks);
+  const RunsOfBytes runs = runs_of_bytes(chunk.runs);
+  const ChunkBytes size =
+      zeroplan::chunk_bytes(problem_, chunk, {runs.data(), runs.size()}, buckets.blocks);
   if (const auto known = profile(run).highest({&size, 1}, boundary())) return *known;
   chunk.runs = with_buckets(problem_, chunk.runs, buckets.blocks);
   const StageProgram program{.chunks = {chunk}, .boundary = boundary()};
   const auto rank = static_cast<std::int64_t>(stage);
   return fold_passes(program, representative_passes(problem_, rank)).peak.live.allocated();
+}
+
+Bytes LayoutPieces::least_megatron_peak(std::size_t run, const FsdpBuckets* buckets) const {
+  if (splits_backward(problem_.layout.schedule) || megatron_passes_differ(problem_) ||
+      megatron_layers_of_block(problem_) > 1 || moves_layers(problem_)) {
+    return {};
+  }
+  ByKind<BlockBytes> either;
+  for (const LayerKind kind : all_layer_kinds) {
+    const MegatronLayer& layer = blocks().layers[kind];
+    if (layer.kept == nullptr || layer.recomputed == nullptr) continue;
+    const std::optional<BlockBytes> least = least_of(layer.kept->bytes, layer.recomputed->bytes);
+    if (!least) return {};
+    either[kind] = *least;
+  }
+  const auto least_of_block =
+      [&](const std::shared_ptr<const FoldedBlock>& block) -> const BlockBytes* {
+    for (const LayerKind kind : all_layer_kinds) {
+      const MegatronLayer& layer = blocks().layers[kind];
+      const bool may_repeat = layer.recomputed != nullptr;
+      if (may_repeat && (block == layer.kept || block == layer.recomputed)) return &either[kind];
+    }
+    return &block->bytes;
+  };
+  const std::size_t stage = firsts()[run];
+  boost::container::small_vector<ChunkBytes, 4> sizes;
+  for (const std::size_t kind : pieces_.list().kinds[stage].in_list) {
+    const ChunkProgram chunk = megatron_chunk(problem_, blocks(), pieces_.list().chunks[kind], 0);
+    RunsOfBytes runs;
+    for (const Run& r : chunk.runs) runs.push_back({least_of_block(r.block), r.count});
+    const std::span<const RunOfBytes> all(runs.data(), runs.size());
+    sizes.push_back(buckets != nullptr
+                        ? zeroplan::chunk_bytes(problem_, chunk, all, buckets->blocks)
+                        : zeroplan::chunk_bytes(chunk, all));
+  }
+  return profile(run).highest({sizes.data(), sizes.size()}, boundary()).value_or(Bytes{});
 }
 
 Bytes LayoutPieces::find_megatron_kept(std::size_t run) const {

@@ -39,6 +39,10 @@ class LayoutPieces {
   /// The same with what Megatron-FSDP gathers and reduces beside the passes.
   Bytes megatron_peak(std::size_t run, const FsdpBuckets& buckets) const;
 
+  /// No more than megatron_peak, with `buckets` where they are Megatron-FSDP's, however many of the
+  /// layers repeat whole. None where it is not known.
+  Bytes least_megatron_peak(std::size_t run, const FsdpBuckets* buckets) const;
+
   /// The bytes that the last passes on Megatron-Core leave to the optimizer's step
   /// (megatron_kept_inputs).
   Bytes megatron_kept(std::size_t run) const {

@@ -51,6 +51,9 @@ class LowerBounds {
   Bytes memory(const Problem& node);
   /// Bytes that every layout below a group needs: on Megatron-Core all that its worst stage does.
   Bytes group_memory(const Problem& group);
+  /// Bytes that on Megatron-Core every layout below a group needs, and below each like it that
+  /// repeats another number of layers whole.
+  Bytes memory_of_any_number(const Problem& group);
   /// Bytes that one point needs at least.
   Bytes memory(const PlanPoint& point);
   /// Bytes that all nodes need which differ in recompute alone: where all of each layer may be
@@ -79,6 +82,8 @@ class LowerBounds {
   double pass_time(const Problem& pass);
 
  private:
+  template <class Device>
+  Bytes least_of_zeros(const Problem& group, Device&& device);
   struct Blocks {
     PassBound embedding, head;
     ByKind<PassBound> layers;

@@ -116,15 +116,23 @@ Bytes LowerBounds::find_kept_by_eager_layers(const Problem& p, const Stage& firs
 }
 
 Bytes LowerBounds::group_memory(const Problem& group) {
-  if (!code_of(group).sums_blocks) return memory(group);
+  return code_of(group).sums_blocks ? least_of_zeros(group, least_device) : memory(group);
+}
+
+Bytes LowerBounds::memory_of_any_number(const Problem& group) {
+  return least_of_zeros(group, least_repeating_device);
+}
+
+template <class Device>
+Bytes LowerBounds::least_of_zeros(const Problem& group, Device&& device) {
   const WithoutRecompute& known = without_recompute(group);
   Problem& p = *leanest_;
   const LayoutPieces pieces = evaluator_.pieces(p);
   std::optional<Bytes> least;
   for (const std::int64_t zero : known.zeros) {
     set_value(p.layout, Field::zero, zero);
-    const Bytes device = least_device(pieces.point());
-    least = std::min(least.value_or(device), device);
+    const Bytes own = device(pieces.point());
+    least = std::min(least.value_or(own), own);
   }
   return std::max(Bytes{}, *least - known.padding);
 }

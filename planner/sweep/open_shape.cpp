@@ -110,6 +110,7 @@ class OpenShape {
   void open(const Node& node) {
     if (found_.cut({node.seconds, node.device, node.complexity}, node.points)) return;
     node_ = &node;
+    any_number_ = {};
     const auto visit = [&](const Problem& p) { look_at(p); };
     const auto enter = [&](std::size_t depth, const Problem& p) {
       return depth == group_depth ? enter_group(p) : depth == family_depth ? enter_family(p) : true;
@@ -132,6 +133,10 @@ class OpenShape {
       };
       if (is_cut()) return false;
       if (cutoff_.weighs_memory() && (sums_blocks_ ? !cutoff_.none_fits : !is_node)) {
+        if (p.layout.recompute == Recompute::full && sums_blocks_) {
+          least_ = std::max(least_, memory_of_any_number(p));
+          if (is_cut()) return false;
+        }
         least_ = bounds_.group_memory(p);
         if (is_cut()) return false;
       }
@@ -142,6 +147,13 @@ class OpenShape {
     known_passes_ = false;
     knows_lean_ = false;
     return true;
+  }
+
+  // Of the node's groups that leave other layers alike.
+  Bytes memory_of_any_number(const Problem& group) {
+    std::optional<Bytes>& known = any_number_[group.layout.selective_rest ? 1 : 0];
+    if (!known) known = bounds_.memory_of_any_number(group);
+    return *known;
   }
 
   // Seconds of the group, by the schedule of its passes.
@@ -299,12 +311,13 @@ class OpenShape {
   const SimplicityOf& simplicity_;
   const bool sums_blocks_;
   const bool weighs_time_;
-  const Node* node_ = nullptr;         // that is open
-  double seconds_ = 0;                 // a token: the bound of the group
-  Bytes padding_;                      // that a family of the group may need more
-  bool known_passes_ = false;          // what its passes take
-  std::optional<LayoutPieces> known_;  // of the group
-  Problem lean_;                       // a point of the group while it is weighed
+  const Node* node_ = nullptr;                      // that is open
+  std::array<std::optional<Bytes>, 2> any_number_;  // memory_of_any_number, by selective_rest
+  double seconds_ = 0;                              // a token: the bound of the group
+  Bytes padding_;                                   // that a family of the group may need more
+  bool known_passes_ = false;                       // what its passes take
+  std::optional<LayoutPieces> known_;               // of the group
+  Problem lean_;                                    // a point of the group while it is weighed
   std::optional<LayoutPieces> of_lean_;
   bool knows_lean_ = false;
   WorstStageCache worst_stages_;

@@ -144,6 +144,51 @@ TEST_CASE("no layout undercuts the bounds of its node", "[sweep]") {
   REQUIRE(weighed > tests::draws(100));
 }
 
+// A node whose layers repeat whole has a group for each number of them.
+TEST_CASE("no number of repeated layers needs less than what any number does", "[sweep]") {
+  std::size_t pairs = 0;
+  std::size_t tight = 0;  // within 2 % of the least
+  for (const Asked& q : questions) {
+    if (q.runtime != Runtime::megatron) continue;
+    const SearchSpace space = space_of(q);
+    const Evaluator evaluator(question_of(space.request));
+    LowerBounds bounds(space, evaluator);
+    std::mt19937 random(11);
+    std::vector<Layout> nodes = some_nodes(space, random, std::size_t(-1));
+    std::erase_if(nodes, [](const Layout& l) { return l.recompute != Recompute::full; });
+    nodes.resize(std::min(nodes.size(), static_cast<std::size_t>(tests::draws(60))));
+    for (const Layout& layout : nodes) {
+      struct Least {
+        Bytes of_any, of_one;
+        std::size_t groups = 0;
+      };
+      std::array<Least, 2> least;  // by selective_rest
+      const auto enter = [&](std::size_t depth, const Problem& p) {
+        if (depth != group_depth) return true;
+        auto& [of_any, of_one, groups] = least[p.layout.selective_rest ? 1 : 0];
+        of_any = std::max(of_any, bounds.memory_of_any_number(p));
+        const Bytes own = bounds.group_memory(p);
+        of_one = groups == 0 ? own : std::min(of_one, own);
+        ++groups;
+        return false;
+      };
+      Enumeration below(space);
+      below.below(layout, node_depth, point_depth, {[](const Problem&) {}, enter});
+      for (const auto& [of_any, of_one, groups] : least) {
+        if (groups == 0) continue;
+        CAPTURE(q.model, layout.tp, layout.pp, layout.vpp, layout.cp, layout.ep, layout.micro_batch,
+                name_of(layout.schedule), groups);
+        REQUIRE(of_any <= of_one);
+        ++pairs;
+        tight += 1.02 * static_cast<double>(of_any.count()) >= static_cast<double>(of_one.count());
+      }
+    }
+  }
+  CAPTURE(pairs, tight);
+  REQUIRE(pairs > tests::draws(100));
+  REQUIRE(2 * tight > pairs);
+}
+
 // What a search sorts by.
 TEST_CASE("no node undercuts the bound of its shape", "[sweep]") {
   for (const Asked& q : questions) {

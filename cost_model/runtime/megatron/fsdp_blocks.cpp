@@ -53,9 +53,9 @@ std::vector<BucketRun> grouped(const Problem& p, const std::vector<BucketRun>& r
 
 // Calls `visit` with each block, the run that its events are of, and how many such pairs follow one
 // another.
-template <class Visit>
+template <class AnyRuns, class Visit>
 void visit_pairs(const Problem& problem,
-                 const Runs& runs,
+                 const AnyRuns& runs,
                  const std::vector<BucketRun>& layers,
                  Visit&& visit) {
   const bool together = megatron_layers_of_block(problem) > 1;
@@ -63,7 +63,7 @@ void visit_pairs(const Problem& problem,
       together ? grouped(problem, layers) : std::vector<BucketRun>{};
   auto events = together ? blocks.begin() : layers.begin();
   std::int64_t used = 0;
-  for (const Run& run : runs) {
+  for (const auto& run : runs) {
     for (std::int64_t left = run.count; left > 0;) {
       const std::int64_t count = std::min(left, events->count - used);
       visit(*run.block, *events, count);
@@ -158,16 +158,17 @@ Runs with_buckets(const Problem& problem, const Runs& runs, const std::vector<Bu
 
 ChunkBytes chunk_bytes(const Problem& problem,
                        const ChunkProgram& chunk,
+                       std::span<const RunOfBytes> runs,
                        const std::vector<BucketRun>& blocks) {
   boost::container::small_vector<BlockBytes, 16> sizes;
-  boost::container::small_vector<RunOfBytes, 16> runs;
-  visit_pairs(problem, chunk.runs, blocks,
-              [&](const FoldedBlock& block, const BucketRun& buckets, std::int64_t count) {
-                sizes.push_back(with_buckets(block.bytes, buckets));
-                runs.push_back({nullptr, count});
+  RunsOfBytes pairs;
+  visit_pairs(problem, runs, blocks,
+              [&](const BlockBytes& block, const BucketRun& buckets, std::int64_t count) {
+                sizes.push_back(with_buckets(block, buckets));
+                pairs.push_back({nullptr, count});
               });
-  for (std::size_t i = 0; i < sizes.size(); ++i) runs[i].block = &sizes[i];
-  return chunk_bytes(chunk, std::span<const RunOfBytes>(runs.data(), runs.size()));
+  for (std::size_t i = 0; i < sizes.size(); ++i) pairs[i].block = &sizes[i];
+  return chunk_bytes(chunk, {pairs.data(), pairs.size()});
 }
 
 }  // namespace zeroplan

@@ -12,6 +12,7 @@
 #include <array>
 #include <boost/container/small_vector.hpp>
 #include <ranges>
+#include <span>
 
 #include "cost_model/program/in_flight_counts.hpp"
 #include "cost_model/program/stage_program.hpp"
@@ -104,9 +105,10 @@ std::vector<Bytes> fsdp_gathered_early(const Problem& problem,
 /// The blocks of the rank's one chunk with these events.
 Runs with_buckets(const Problem& problem, const Runs& runs, const std::vector<BucketRun>& blocks);
 
-/// What its passes leave and need at most with them, as chunk_bytes of those blocks.
+/// What the passes of a chunk of these blocks leave and need at most with them.
 ChunkBytes chunk_bytes(const Problem& problem,
                        const ChunkProgram& chunk,
+                       std::span<const RunOfBytes> runs,
                        const std::vector<BucketRun>& blocks);
 
 }  // namespace zeroplan
