@@ -250,11 +250,16 @@ TEST_CASE("the bytes of a rank with Megatron-FSDP's buckets are those of its blo
   const ChunkProgram chunk = megatron_chunk(p, megatron_blocks(p), stages(p).front(), 0);
   const RunsOfBytes runs = runs_of_bytes(chunk.runs);
   const ChunkBytes quick = chunk_bytes(p, chunk, {runs.data(), runs.size()}, buckets.blocks);
-  const ChunkBytes written = chunk_bytes(chunk, with_buckets(p, chunk.runs, buckets.blocks));
+  const Runs with = with_buckets(p, chunk.runs, buckets.blocks);
+  const ChunkBytes written = chunk_bytes(chunk, with);
   CHECK(quick.forward_left == written.forward_left);
   CHECK(quick.forward_peak == written.forward_peak);
   CHECK(quick.backward_left == written.backward_left);
   CHECK(quick.backward_peak == written.backward_peak);
+  // A group's first layer is gathered before it runs.
+  const Block& first = with.at(1).block->block();
+  const auto gathered = static_cast<std::size_t>(first.forward.front().index);
+  CHECK(first.tensors.at(gathered).name == "gathered bucket");
 }
 
 // Of two micro-batches, as Megatron-LM @d98e8a64dd gathers them under fake tensors: layers for each
