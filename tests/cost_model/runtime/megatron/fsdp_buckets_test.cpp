@@ -256,10 +256,12 @@ TEST_CASE("the bytes of a rank with Megatron-FSDP's buckets are those of its blo
   CHECK(quick.forward_peak == written.forward_peak);
   CHECK(quick.backward_left == written.backward_left);
   CHECK(quick.backward_peak == written.backward_peak);
-  // A group's first layer is gathered before it runs.
+  // A group's first layer is gathered before it runs, and those that travel ahead of it.
   const Block& first = with.at(1).block->block();
-  const auto gathered = static_cast<std::size_t>(first.forward.front().index);
-  CHECK(first.tensors.at(gathered).name == "gathered bucket");
+  for (const std::size_t i : {0u, 1u, 2u}) {
+    const auto gathered = static_cast<std::size_t>(first.forward.at(i).index);
+    CHECK(first.tensors.at(gathered).name == "gathered bucket");
+  }
 }
 
 // Of two micro-batches, as Megatron-LM @d98e8a64dd gathers them under fake tensors: layers for each
