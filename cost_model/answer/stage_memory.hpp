@@ -78,16 +78,16 @@ StageBytes stage_bytes(const StageMemory& memory);
 /// bytes can be summed up from what is remembered.
 StageBytes stage_bytes(const PlanPoint& point, std::size_t run);
 
-/// The figures of the first stage of a run on Megatron-Core whose passes need so much at least,
-/// with the least padding.
-inline StageBytes least_stage_bytes(const PlanPoint& point, std::size_t run, Bytes passes) {
+/// The figures of the first stage of a run on Megatron-Core, of which `moving` bytes come and go,
+/// and `padding` of those that stay are left out.
+inline StageBytes summed_stage_bytes(const PlanPoint& point,
+                                     std::size_t run,
+                                     Bytes moving,
+                                     Bytes padding = {}) {
   const LayoutPieces& known = point.layout();
   const RankStates::Sums& sums = point.sums(run);
-  const bool fsdp = is_megatron_fsdp(known.problem());
-  const Bytes padding = fsdp ? sums.bucket_padding : Bytes{};
-  const Bytes step = fsdp ? Bytes{} : sums.step;
-  const Bytes asked = sums.resident - padding + known.megatron_buffer_bytes(run) +
-                      std::max({Bytes{}, passes, step});
+  const Bytes asked =
+      sums.resident - padding + known.megatron_buffer_bytes(run) + std::max(Bytes{}, moving);
   return {
       .reserved = std::max(usually_reserved(known.problem(), asked), sums.construction - padding),
       .outside = sums.outside + token_buffer_bytes(known.problem()),
@@ -98,16 +98,12 @@ inline StageBytes least_stage_bytes(const PlanPoint& point, std::size_t run, Byt
 /// always be summed up from what is remembered.
 inline StageBytes megatron_stage_bytes(const PlanPoint& point, std::size_t run) {
   const LayoutPieces& known = point.layout();
-  const RankStates::Sums& sums = point.sums(run);
   const bool fsdp = is_megatron_fsdp(known.problem());
   const Bytes passes =
       fsdp ? known.megatron_peak(run, point.buckets(run)) : known.megatron_peak(run);
   // But for some inputs passes leave nothing behind.
-  const Bytes asked = sums.resident + known.megatron_buffer_bytes(run) +
-                      std::max({Bytes{}, passes, sums.step + known.megatron_kept(run)});
-  return {.reserved = std::max(usually_reserved(known.problem(), asked), sums.construction),
-          .outside = sums.outside + token_buffer_bytes(known.problem()),
-          .states = sums.states};
+  const Bytes step = point.sums(run).step + known.megatron_kept(run);
+  return summed_stage_bytes(point, run, std::max(passes, step));
 }
 
 /// No more than megatron_stage_bytes of any sharding group that is no wider: Megatron-FSDP pads its
@@ -115,15 +111,19 @@ inline StageBytes megatron_stage_bytes(const PlanPoint& point, std::size_t run) 
 inline StageBytes least_megatron_stage_bytes(const PlanPoint& point, std::size_t run) {
   const LayoutPieces& known = point.layout();
   if (!is_megatron_fsdp(known.problem())) return megatron_stage_bytes(point, run);
-  return least_stage_bytes(point, run, known.megatron_peak(run, point.least_buckets(run)));
+  const Bytes passes = known.megatron_peak(run, point.least_buckets(run));
+  return summed_stage_bytes(point, run, passes, point.sums(run).bucket_padding);
 }
 
 /// No more than least_megatron_stage_bytes, however many of the layers repeat whole.
 inline StageBytes least_repeating_stage_bytes(const PlanPoint& point, std::size_t run) {
   const LayoutPieces& known = point.layout();
-  const bool fsdp = is_megatron_fsdp(known.problem());
-  const FsdpBuckets* buckets = fsdp ? &point.least_buckets(run) : nullptr;
-  return least_stage_bytes(point, run, known.least_megatron_peak(run, buckets));
+  if (!is_megatron_fsdp(known.problem())) {
+    const Bytes passes = known.least_megatron_peak(run, nullptr);
+    return summed_stage_bytes(point, run, std::max(passes, point.sums(run).step));
+  }
+  const Bytes passes = known.least_megatron_peak(run, &point.least_buckets(run));
+  return summed_stage_bytes(point, run, passes, point.sums(run).bucket_padding);
 }
 
 /// The stage's program through the caching allocator. A run that resumes from a checkpoint has its

@@ -283,7 +283,7 @@ ChunkBytes chunk_bytes(const ChunkProgram& chunk, const Runs& runs) {
   return bytes_of_passes(chunk, runs);
 }
 
-ChunkBytes chunk_bytes(const ChunkProgram& chunk, std::span<const RunOfBytes> runs) {
+ChunkBytes chunk_bytes(const ChunkProgram& chunk, const RunsOfBytes& runs) {
   return bytes_of_passes(chunk, runs);
 }
 

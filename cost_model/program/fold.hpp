@@ -2,8 +2,6 @@
 // Folding: a program as closed sums. A block's events become a footprint once; a step is then
 // arithmetic over footprints.
 
-#include <span>
-
 #include "cost_model/program/in_flight_counts.hpp"
 #include "cost_model/program/schedule.hpp"
 #include "cost_model/program/stage_program.hpp"
@@ -19,7 +17,7 @@ ChunkBytes chunk_bytes(const ChunkProgram& chunk);
 
 /// What the passes of these blocks leave and need at most, in bytes; `chunk`: where they stand.
 ChunkBytes chunk_bytes(const ChunkProgram& chunk, const Runs& runs);
-ChunkBytes chunk_bytes(const ChunkProgram& chunk, std::span<const RunOfBytes> runs);
+ChunkBytes chunk_bytes(const ChunkProgram& chunk, const RunsOfBytes& runs);
 
 /// The highest moment of a step with these passes above `resident`, ended by the optimizer's step
 /// and a checkpoint.

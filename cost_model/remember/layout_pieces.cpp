@@ -86,9 +86,8 @@ Bytes LayoutPieces::find_megatron_peak(std::size_t run) const {
 Bytes LayoutPieces::megatron_peak(std::size_t run, const FsdpBuckets& buckets) const {
   const std::size_t stage = firsts()[run];
   ChunkProgram chunk = megatron_chunk(problem_, blocks(), stages()[stage], 0);
-  const RunsOfBytes runs = runs_of_bytes(chunk.runs);
   const ChunkBytes size =
-      zeroplan::chunk_bytes(problem_, chunk, {runs.data(), runs.size()}, buckets.blocks);
+      zeroplan::chunk_bytes(problem_, chunk, runs_of_bytes(chunk.runs), buckets.blocks);
   if (const auto known = profile(run).highest({&size, 1}, boundary())) return *known;
   chunk.runs = with_buckets(problem_, chunk.runs, buckets.blocks);
   const StageProgram program{.chunks = {chunk}, .boundary = boundary()};
@@ -97,8 +96,8 @@ Bytes LayoutPieces::megatron_peak(std::size_t run, const FsdpBuckets& buckets) c
 }
 
 Bytes LayoutPieces::least_megatron_peak(std::size_t run, const FsdpBuckets* buckets) const {
-  if (splits_backward(problem_.layout.schedule) || megatron_passes_differ(problem_) ||
-      megatron_layers_of_block(problem_) > 1 || moves_layers(problem_)) {
+  if (splits_backward(problem_.layout.schedule) || megatron_layers_of_block(problem_) > 1 ||
+      moves_layers(problem_)) {
     return {};
   }
   ByKind<BlockBytes> either;
@@ -124,10 +123,9 @@ Bytes LayoutPieces::least_megatron_peak(std::size_t run, const FsdpBuckets* buck
     const ChunkProgram chunk = megatron_chunk(problem_, blocks(), pieces_.list().chunks[kind], 0);
     RunsOfBytes runs;
     for (const Run& r : chunk.runs) runs.push_back({least_of_block(r.block), r.count});
-    const std::span<const RunOfBytes> all(runs.data(), runs.size());
     sizes.push_back(buckets != nullptr
-                        ? zeroplan::chunk_bytes(problem_, chunk, all, buckets->blocks)
-                        : zeroplan::chunk_bytes(chunk, all));
+                        ? zeroplan::chunk_bytes(problem_, chunk, runs, buckets->blocks)
+                        : zeroplan::chunk_bytes(chunk, runs));
   }
   return profile(run).highest({sizes.data(), sizes.size()}, boundary()).value_or(Bytes{});
 }

@@ -82,8 +82,7 @@ class LowerBounds {
   double pass_time(const Problem& pass);
 
  private:
-  template <class Device>
-  Bytes least_of_zeros(const Problem& group, Device&& device);
+  Bytes least_of_zeros(const Problem& group, Bytes (*device)(const PlanPoint&));
   struct Blocks {
     PassBound embedding, head;
     ByKind<PassBound> layers;

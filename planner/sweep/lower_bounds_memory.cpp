@@ -123,8 +123,8 @@ Bytes LowerBounds::memory_of_any_number(const Problem& group) {
   return least_of_zeros(group, least_repeating_device);
 }
 
-template <class Device>
-Bytes LowerBounds::least_of_zeros(const Problem& group, Device&& device) {
+// With the ZeRO stage that needs least.
+Bytes LowerBounds::least_of_zeros(const Problem& group, Bytes (*device)(const PlanPoint&)) {
   const WithoutRecompute& known = without_recompute(group);
   Problem& p = *leanest_;
   const LayoutPieces pieces = evaluator_.pieces(p);

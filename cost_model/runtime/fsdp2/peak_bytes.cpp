@@ -166,7 +166,7 @@ const Fsdp2PeakBytes::Chunk& Fsdp2PeakBytes::weighed_chunk(const Problem& proble
   if (chunk.bytes) return chunk;
   const Fsdp2Rank rank(problem, inventory_, known.units);
   const Fsdp2Chain chain = rank.chain();
-  std::vector<RunOfBytes> runs;
+  RunsOfBytes runs;
   for (const Fsdp2Place& one : chain.places(chunk.links)) {
     const auto [block, is_new] = known.blocks.try_emplace(one.key());
     if (is_new) {

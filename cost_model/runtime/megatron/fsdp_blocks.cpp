@@ -158,7 +158,7 @@ Runs with_buckets(const Problem& problem, const Runs& runs, const std::vector<Bu
 
 ChunkBytes chunk_bytes(const Problem& problem,
                        const ChunkProgram& chunk,
-                       std::span<const RunOfBytes> runs,
+                       const RunsOfBytes& runs,
                        const std::vector<BucketRun>& blocks) {
   boost::container::small_vector<BlockBytes, 16> sizes;
   RunsOfBytes pairs;
@@ -168,7 +168,7 @@ ChunkBytes chunk_bytes(const Problem& problem,
                 pairs.push_back({nullptr, count});
               });
   for (std::size_t i = 0; i < sizes.size(); ++i) pairs[i].block = &sizes[i];
-  return chunk_bytes(chunk, {pairs.data(), pairs.size()});
+  return chunk_bytes(chunk, pairs);
 }
 
 }  // namespace zeroplan

@@ -12,7 +12,6 @@
 #include <array>
 #include <boost/container/small_vector.hpp>
 #include <ranges>
-#include <span>
 
 #include "cost_model/program/in_flight_counts.hpp"
 #include "cost_model/program/stage_program.hpp"
@@ -108,7 +107,7 @@ Runs with_buckets(const Problem& problem, const Runs& runs, const std::vector<Bu
 /// What the passes of a chunk of these blocks leave and need at most with them.
 ChunkBytes chunk_bytes(const Problem& problem,
                        const ChunkProgram& chunk,
-                       std::span<const RunOfBytes> runs,
+                       const RunsOfBytes& runs,
                        const std::vector<BucketRun>& blocks);
 
 }  // namespace zeroplan

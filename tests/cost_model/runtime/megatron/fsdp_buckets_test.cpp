@@ -248,8 +248,7 @@ TEST_CASE("the bytes of a rank with Megatron-FSDP's buckets are those of its blo
   p.runtime.megatron.recompute_num_layers = group;
   const FsdpBuckets buckets = buckets_of(p);
   const ChunkProgram chunk = megatron_chunk(p, megatron_blocks(p), stages(p).front(), 0);
-  const RunsOfBytes runs = runs_of_bytes(chunk.runs);
-  const ChunkBytes quick = chunk_bytes(p, chunk, {runs.data(), runs.size()}, buckets.blocks);
+  const ChunkBytes quick = chunk_bytes(p, chunk, runs_of_bytes(chunk.runs), buckets.blocks);
   const Runs with = with_buckets(p, chunk.runs, buckets.blocks);
   const ChunkBytes written = chunk_bytes(chunk, with);
   CHECK(quick.forward_left == written.forward_left);
