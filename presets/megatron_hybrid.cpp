@@ -57,7 +57,7 @@ std::int64_t layers_of_pattern(std::string_view pattern) {
   return std::reduce(chunks.begin(), chunks.end());
 }
 
-std::string pattern_of(const std::vector<LayerKind>& kinds) {
+std::string pattern_of(std::span<const LayerKind> kinds) {
   std::string pattern;
   for (const LayerKind kind : kinds) {
     const auto* place = std::ranges::find(kinds_of_halves, narrow_kind(kind));

@@ -3,6 +3,7 @@
 // and to its configurations.
 // Source: Megatron-LM @d98e8a64dd core/models/hybrid/hybrid_layer_allocation.py.
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,7 @@ inline bool is_of_halves(const ModelSpec& model) {
 std::int64_t layers_of_pattern(std::string_view pattern);
 
 /// The letter of each layer of these.
-std::string pattern_of(const std::vector<LayerKind>& kinds);
+std::string pattern_of(std::span<const LayerKind> kinds);
 
 /// Reads `hybrid_layer_pattern` and the sizes of a state space into the model, whose experts, if
 /// any, are read. Throws InputError where a letter means no layers, or some that are not described.

@@ -117,8 +117,8 @@ BlockClock::Layer::Layer(const BlockClock& clock,
   Block block = code_of(problem).block(problem, clock.inventory_, BlockKind::layer, kind, 0);
   timed_.kernels = fold_layer(problem, block, modules_, part);
   timed_.loads = zeroplan::timed(problem, block.calls, part);
-  once_ = std::move(block.calls);
-  once_.shrink_to_fit();  // thousands of layers are known
+  once_ = block.calls;  // no longer than they are: thousands of layers are known
+  reuse(std::move(block));
   modules_.shrink_to_fit();
 }
 
@@ -153,10 +153,11 @@ RepeatTimes BlockClock::Layer::repeated(const Problem& asked, RepeatSet set) {
 // What running `set` again takes, from the block that repeats it.
 RepeatTimes BlockClock::Layer::written(const Problem& asked, RepeatSet set) const {
   const Problem& problem = clock_.only(asked, part_);
-  const Block block =
-      code_of(problem).block(problem, clock_.inventory_, BlockKind::layer, kind_, set);
-  return {fold_layer(problem, block, modules_, part_).recompute,
-          zeroplan::timed(problem, calls_beyond(block.calls, once_), part_)};
+  Block block = code_of(problem).block(problem, clock_.inventory_, BlockKind::layer, kind_, set);
+  const RepeatTimes times{fold_layer(problem, block, modules_, part_).recompute,
+                          zeroplan::timed(problem, calls_beyond(block.calls, once_), part_)};
+  reuse(std::move(block));
+  return times;
 }
 
 BlockClock::Common::Common(const BlockClock& clock, const Problem& problem) {
@@ -168,8 +169,10 @@ BlockClock::Common::Common(const BlockClock& clock, const Problem& problem) {
                                            has_experts(kind) ? LayerPart::rest : LayerPart::whole);
   }
   const auto end = [&](BlockKind kind, const ModuleTimes& times) {
-    const Block block = code_of(problem).block(problem, inventory, kind, LayerKind::dense, 0);
-    return TimedBlock{fold_kernels(block, times), timed(problem, block.calls), {}};
+    Block block = code_of(problem).block(problem, inventory, kind, LayerKind::dense, 0);
+    TimedBlock timed{fold_kernels(block, times), zeroplan::timed(problem, block.calls), {}};
+    reuse(std::move(block));
+    return timed;
   };
   embedding = end(BlockKind::embedding, embedding_times(problem));
   head = end(BlockKind::head, head_times(problem));

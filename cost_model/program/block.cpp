@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace zeroplan {
 namespace {
@@ -12,6 +13,8 @@ namespace {
 Bytes rounded(Bytes bytes) {
   return Bytes{round_up(bytes.count(), allocation_unit)};
 }
+
+thread_local Block spare;  // storage, by `reuse`
 
 }  // namespace
 
@@ -63,10 +66,17 @@ void BlockWriter::call(const Call& call) {
 
 Block BlockWriter::finish() {
   free_waiting();
-  return {.tensors = {tensors_.begin(), tensors_.end()},
-          .calls = {calls_.begin(), calls_.end()},
-          .forward = {forward_.begin(), forward_.end()},
-          .backward = {backward_.begin(), backward_.end()}};
+  Block block = std::exchange(spare, {});
+  block.tensors.assign(tensors_.begin(), tensors_.end());
+  block.calls.assign(calls_.begin(), calls_.end());
+  block.forward.assign(forward_.begin(), forward_.end());
+  block.backward.assign(backward_.begin(), backward_.end());
+  return block;
+}
+
+void reuse(Block&& block) {
+  spare = std::move(block);
+  spare.operators = nullptr;
 }
 
 TensorList BlockWriter::saved_since(std::size_t first) const {

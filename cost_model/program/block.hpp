@@ -105,6 +105,10 @@ enum class BlockKind { embedding, layer, head, mtp_input };
 /// Smallest unit of PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize).
 inline constexpr std::int64_t allocation_unit = 512;
 
+/// Hands the storage of a block that is done with to the next one that this thread writes: most of
+/// a search are written, summed up and dropped.
+void reuse(Block&& block);
+
 /// Writes a block, event by event.
 class BlockWriter {
  public:
@@ -222,7 +226,8 @@ class BlockWriter {
   /// From here on the events are of the backward pass.
   void begin_backward() { events_ = &backward_; }
 
-  /// The block, in vectors that are no longer than it: many are remembered.
+  /// The block, in vectors that are no longer than it, as many are remembered, or in storage that
+  /// was given for reuse.
   Block finish();
 
  private:

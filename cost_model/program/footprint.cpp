@@ -70,7 +70,7 @@ FoldedBlock::FoldedBlock(Block block, bool of_loss) : loss(of_loss), block_(std:
 
 FoldedBlock::FoldedBlock(std::function<Block()> write, bool of_loss)
     : FoldedBlock(write(), of_loss) {
-  block_.reset();
+  reuse(*std::exchange(block_, {}));
   write_ = std::move(write);
 }
 

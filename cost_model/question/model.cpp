@@ -19,15 +19,15 @@ LayerKind kind_of(const ModelSpec& model, std::int64_t layer) {
   return model.layer_kinds.at(static_cast<std::size_t>(layer));
 }
 
-std::vector<LayerKind> kinds_of_mtp_module(const ModelSpec& model) {
-  if (!model.mtp_kinds.empty()) return model.mtp_kinds;
+ModuleKinds kinds_of_mtp_module(const ModelSpec& model) {
+  if (!model.mtp_kinds.empty()) return {model.mtp_kinds.begin(), model.mtp_kinds.end()};
   return {narrow_kind(kind_of(model, model.layers - 1))};
 }
 
 bool uses_kind(const ModelSpec& model, LayerKind kind) {
   if (model.layers == 0 || has_kind(model, kind)) return model.layers > 0;
   // A module's layer is of the last kind, but in as many bits as most: so where all are wide.
-  const std::vector<LayerKind> module = kinds_of_mtp_module(model);
+  const ModuleKinds module = kinds_of_mtp_module(model);
   return std::ranges::find(module, kind) != module.end();
 }
 

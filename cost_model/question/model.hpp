@@ -2,6 +2,7 @@
 // What is trained: the shape of a decoder, as much of it as memory, traffic and time depend on.
 // Fields keep their Hugging Face `config.json` names without `num_`.
 
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -166,7 +167,8 @@ std::string_view layer_name(const ModelSpec& model, LayerKind kind);
 LayerKind kind_of(const ModelSpec& model, std::int64_t layer);
 
 /// What the layers of a multi-token-prediction module are; assumes a model with layers.
-std::vector<LayerKind> kinds_of_mtp_module(const ModelSpec& model);
+using ModuleKinds = boost::container::small_vector<LayerKind, 4>;
+ModuleKinds kinds_of_mtp_module(const ModelSpec& model);
 
 /// Whether the queries of layer `layer` see a window alone. Those that see all keys stand at even
 /// distances, the last of so many layers each: as Gemma's, gpt-oss's and Mistral's files list them.

@@ -36,11 +36,11 @@ bool recomputes_layer(const Problem& problem, const LayerRange& chunk, std::int6
   return repeated_layers(problem).has(layer - chunk.first);
 }
 
-std::vector<MtpLayer> mtp_layers(const Problem& problem) {
+MtpLayers mtp_layers(const Problem& problem) {
   const RepeatedLayers repeated = repeated_layers(problem);
   const bool takes = problem.layout.recompute != Recompute::none &&
                      (!repeated.first || !problem.model.mtp_kinds.empty());
-  std::vector<MtpLayer> layers;
+  MtpLayers layers;
   for (const LayerKind kind : kinds_of_mtp_module(problem.model)) {
     layers.push_back({kind, takes && repeated.has(std::ssize(layers))});
   }

@@ -1,6 +1,7 @@
 #pragma once
 // Which parts of a layer run forward a second time, before their backward pass.
 
+#include <boost/container/small_vector.hpp>
 #include <optional>
 #include <vector>
 
@@ -48,12 +49,13 @@ struct MtpLayer {
   LayerKind kind;
   bool repeated;
 };
+using MtpLayers = boost::container::small_vector<MtpLayer, 4>;
 
 /// Those of a module, in model order. Block recompute leaves one alone that is the module's only
 /// layer, and takes the first ones of several (Megatron-LM @d98e8a64dd
 /// core/transformer/multi_token_prediction.py, core/models/hybrid/hybrid_block.py
 /// _checkpointed_forward).
-std::vector<MtpLayer> mtp_layers(const Problem& problem);
+MtpLayers mtp_layers(const Problem& problem);
 
 /// What runs again in a runtime that repeats all of all layers or nothing.
 inline RepeatSet repeats_no_part(const Problem&) {

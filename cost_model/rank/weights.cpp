@@ -209,8 +209,6 @@ std::vector<Weight> embedding_weights(const ModelSpec& model) {
 
 namespace {
 
-using Kinds = std::vector<LayerKind>;
-
 // What leads into a module's layers.
 void add_mtp_input(std::vector<Weight>& out, const ModelSpec& model) {
   const std::int64_t h = model.hidden_size;
@@ -221,7 +219,7 @@ void add_mtp_input(std::vector<Weight>& out, const ModelSpec& model) {
 
 std::vector<Weight> mtp_layer_weights(const ModelSpec& model) {
   std::vector<Weight> out;
-  for (const LayerKind kind : model.layers > 0 ? kinds_of_mtp_module(model) : Kinds{}) {
+  for (const LayerKind kind : model.layers > 0 ? kinds_of_mtp_module(model) : ModuleKinds{}) {
     append(out, layer_weights(model, kind));
   }
   return out;

@@ -56,9 +56,9 @@ class Evaluator : private MegatronBlockSource {
 
   /// The Megatron-Core blocks of this problem, made at the first call with what they depend on.
   const MegatronBlocks& blocks(const Problem& problem) const;
-  /// Megatron-Core's blocks of a problem that differs in its layout alone from one asked about.
-  const MegatronBlocks& blocks_of_layout(const Problem& problem) const {
-    return find_or_make(problem);
+  /// Megatron-Core's layers of a problem that differs in its layout alone from one asked about.
+  ByKind<MegatronLayer> layers_of_layout(const Problem& problem) const {
+    return known_blocks_.layers(problem);
   }
 
   /// What the blocks of the problem's runtime take. Valid until the next call.

@@ -49,11 +49,11 @@ KeptLayers::OfSets KeptLayers::find_sets(const Problem& pass, Repeating what) {
     set_value(node.layout, Field::recompute_modules, modules);
     if (repeating_of(node.layout) != what) continue;
     derive_flags(space_.request, node);
-    const MegatronBlocks& blocks = evaluator_.blocks_of_layout(node);
+    const ByKind<MegatronLayer> layers = evaluator_.layers_of_layout(node);
     const bool again = what == Repeating::all;
     Layers own;
     for (const LayerKind kind : all_layer_kinds) {
-      const MegatronLayer& layer = blocks.layers[kind];
+      const MegatronLayer& layer = layers[kind];
       own[kind] = layer_of((again ? layer.recomputed : layer.kept).get());
     }
     if (made.sets.empty()) made.least = own;

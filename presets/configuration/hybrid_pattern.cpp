@@ -24,11 +24,12 @@ std::string whole_pattern(const Problem& p) {
   auto layer = p.model.layer_kinds.begin();
   for (const std::int64_t count : code_of(p).split(p)) {
     if (layer != p.model.layer_kinds.begin()) pattern += chunk_border;
-    pattern += pattern_of({layer, layer + count});
+    pattern += pattern_of(std::span(layer, layer + count));
     layer += count;
   }
+  const ModuleKinds of_module = kinds_of_mtp_module(p.model);
   for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
-    pattern += mtp_border + pattern_of(kinds_of_mtp_module(p.model));
+    pattern += mtp_border + pattern_of({of_module.data(), of_module.size()});
   }
   return pattern;
 }

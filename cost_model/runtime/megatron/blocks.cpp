@@ -55,69 +55,102 @@ RepeatSet dropped(const Problem& problem, LayerKind kind) {
 
 }  // namespace
 
-MegatronBlocks MegatronBlockCache::find_or_make(const Problem& problem) {
-  if (known_.size() > most_known) known_.clear();
-  if (!only_) only_ = std::make_shared<OnlyFor>(question_of(problem));
-  const BlockInputs inputs(problem);
-  const auto made_of = [&](Part part, LayerKind kind, RepeatSet dropped, auto&& write) {
-    const std::int64_t ep = has_experts(kind) ? counted_expert_ranks(problem) : 1;
+// What the cache knows of one problem, and makes where it does not.
+class MegatronBlockCache::Of {
+ public:
+  Of(MegatronBlockCache& cache, const Problem& problem)
+      : cache_(cache), problem_(problem), inputs_(problem) {
+    if (cache.known_.size() > most_known) cache.known_.clear();
+    if (cache.only_) return;
+    cache.only_ = std::make_shared<OnlyFor>(question_of(problem));
+    for (const LayerKind kind : all_layer_kinds) {
+      if (uses_kind(problem.model, kind)) cache.kinds_.push_back(kind);
+    }
+  }
+
+  ByKind<MegatronLayer> layers() const {
+    const bool full = problem_.layout.recompute == Recompute::full;
+    const bool to_host = offloaded_layers(problem_) > 0;
+    ByKind<MegatronLayer> made;
+    for (const LayerKind kind : cache_.kinds_) {
+      MegatronLayer& blocks = made[kind];
+      const RepeatSet set = dropped(problem_, kind);
+      const auto layer = [kind, set](const Problem& p) { return megatron_layer(p, kind, set); };
+      blocks.kept = block_of(Part::kept_layer, kind, set, layer);
+      if (to_host) {
+        const auto moved = [layer](const Problem& p) { return with_saved_on_host(layer(p)); };
+        blocks.offloaded = block_of(Part::offloaded_layer, kind, set, moved);
+      }
+      if (!full) continue;
+      const auto again = [kind](const Problem& p) { return megatron_recomputed_layers(p, {kind}); };
+      blocks.recomputed = block_of(Part::recomputed_layer, kind, 0, again);
+    }
+    return made;
+  }
+
+  MegatronBlocks all() const {
+    MegatronBlocks made{.layers = layers()};
+    const HandedGradient handed = handed_by_tied_head(problem_);
+    const bool tied = handed != HandedGradient::nothing;
+    const bool gathers = embedding_gathers(problem_);  // of tied tables too, which have one stage
+    const Part embedding = tied      ? Part::tied_embedding
+                           : gathers ? Part::gathering_embedding
+                                     : Part::embedding;
+    made.embedding = block(embedding, [handed, gathers](const Problem& p) {
+      return megatron_embedding(p, handed, gathers);
+    });
+    made.head = block(tied ? Part::tied_head : Part::head,
+                      [handed](const Problem& p) { return megatron_head(p, handed); });
+    if (trained_mtp_modules(problem_) > 0) {
+      const auto add_input = [&](TableGradient table, Part part) {
+        made.mtp_inputs[static_cast<std::size_t>(table)] =
+            block(part, [table](const Problem& p) { return megatron_mtp_input(p, table); });
+      };
+      add_input(TableGradient::alone, Part::mtp_input);
+      add_input(TableGradient::waits, Part::waiting_mtp_input);
+      add_input(TableGradient::gathers, Part::gathering_mtp_input);
+      made.mtp_head = block(Part::mtp_head, megatron_mtp_head);
+    }
+    if (problem_.runtime.megatron.pipeline_model_parallel_layout.given()) {
+      made.passed_on = block(Part::passed_on, megatron_passed_on);
+    }
+    return made;
+  }
+
+ private:
+  template <class Write>
+  std::shared_ptr<const FoldedBlock> block_of(Part part,
+                                              LayerKind kind,
+                                              RepeatSet dropped,
+                                              Write&& write) const {
+    const std::int64_t ep = has_experts(kind) ? counted_expert_ranks(problem_) : 1;
     const std::int64_t place = std::ssize(all_layer_kinds) * static_cast<std::int64_t>(part) +
                                static_cast<std::int64_t>(kind);
-    const auto [found, added] = known_.try_emplace(inputs.with(place, dropped, ep));
+    const auto [found, added] = cache_.known_.try_emplace(inputs_.with(place, dropped, ep));
     if (added) {
       const bool ends = part == Part::head || part == Part::tied_head || part == Part::mtp_head;
-      const auto again = [only = only_, inputs, ep, pp = whose_layers(problem), write] {
-        return write((*only)(inputs, {.pp = pp, .ep = ep}));
-      };
+      const auto again = [only = cache_.only_, inputs = inputs_, ep, pp = whose_layers(problem_),
+                          write] { return write((*only)(inputs, {.pp = pp, .ep = ep})); };
       found->second = std::make_shared<const FoldedBlock>(again, ends);
     }
     return found->second;
-  };
-  const auto block = [&](Part part, RepeatSet dropped, auto&& write) {
-    return made_of(part, LayerKind::dense, dropped, write);
-  };
-  const bool full = problem.layout.recompute == Recompute::full;
-  const bool to_host = offloaded_layers(problem) > 0;
-  MegatronBlocks made;
-  for (const LayerKind kind : all_layer_kinds) {
-    if (!uses_kind(problem.model, kind)) continue;
-    MegatronLayer& blocks = made.layers[kind];
-    const RepeatSet set = dropped(problem, kind);
-    const auto layer = [kind, set](const Problem& p) { return megatron_layer(p, kind, set); };
-    blocks.kept = made_of(Part::kept_layer, kind, set, layer);
-    if (to_host) {
-      const auto moved = [layer](const Problem& p) { return with_saved_on_host(layer(p)); };
-      blocks.offloaded = made_of(Part::offloaded_layer, kind, set, moved);
-    }
-    if (!full) continue;
-    const auto again = [kind](const Problem& p) { return megatron_recomputed_layers(p, {kind}); };
-    blocks.recomputed = made_of(Part::recomputed_layer, kind, 0, again);
   }
-  const HandedGradient handed = handed_by_tied_head(problem);
-  const bool tied = handed != HandedGradient::nothing;
-  const bool gathers = embedding_gathers(problem);  // of tied tables too, which have one stage
-  const Part embedding = tied      ? Part::tied_embedding
-                         : gathers ? Part::gathering_embedding
-                                   : Part::embedding;
-  made.embedding = block(embedding, 0, [handed, gathers](const Problem& p) {
-    return megatron_embedding(p, handed, gathers);
-  });
-  made.head = block(tied ? Part::tied_head : Part::head, 0,
-                    [handed](const Problem& p) { return megatron_head(p, handed); });
-  if (trained_mtp_modules(problem) > 0) {
-    const auto add_input = [&](TableGradient table, Part part) {
-      made.mtp_inputs[static_cast<std::size_t>(table)] =
-          block(part, 0, [table](const Problem& p) { return megatron_mtp_input(p, table); });
-    };
-    add_input(TableGradient::alone, Part::mtp_input);
-    add_input(TableGradient::waits, Part::waiting_mtp_input);
-    add_input(TableGradient::gathers, Part::gathering_mtp_input);
-    made.mtp_head = block(Part::mtp_head, 0, megatron_mtp_head);
+  template <class Write>
+  std::shared_ptr<const FoldedBlock> block(Part part, Write&& write) const {
+    return block_of(part, LayerKind::dense, 0, write);
   }
-  if (problem.runtime.megatron.pipeline_model_parallel_layout.given()) {
-    made.passed_on = block(Part::passed_on, 0, megatron_passed_on);
-  }
-  return made;
+
+  MegatronBlockCache& cache_;
+  const Problem& problem_;
+  const BlockInputs inputs_;
+};
+
+MegatronBlocks MegatronBlockCache::find_or_make(const Problem& problem) {
+  return Of(*this, problem).all();
+}
+
+ByKind<MegatronLayer> MegatronBlockCache::layers(const Problem& problem) {
+  return Of(*this, problem).layers();
 }
 
 MegatronBlocks megatron_blocks(const Problem& problem) {

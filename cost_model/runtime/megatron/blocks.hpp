@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/container/small_vector.hpp>
 #include <memory>
 #include <unordered_map>
 
@@ -57,9 +58,13 @@ class MegatronBlockCache {
   /// The problems of one cache are alike but for their inputs, and for settings that no block
   /// reads.
   MegatronBlocks find_or_make(const Problem& problem);
+  /// Its layers alone.
+  ByKind<MegatronLayer> layers(const Problem& problem);
 
  private:
+  class Of;
   std::shared_ptr<OnlyFor> only_;  // the blocks' too, which may outlive the cache
+  boost::container::small_vector<LayerKind, all_layer_kinds.size()> kinds_;  // that the model has
   std::unordered_map<Numbers<11>, std::shared_ptr<const FoldedBlock>, NumbersHash> known_;
 };
 

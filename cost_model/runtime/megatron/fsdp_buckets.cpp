@@ -2,8 +2,8 @@
 #include "cost_model/runtime/megatron/fsdp_buckets.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <numeric>
+#include <span>
 
 #include "cost_model/runtime/megatron/code.hpp"
 #include "cost_model/states/divided_buckets.hpp"
@@ -35,6 +35,7 @@ class Walk {
     gradient_bytes_ = reduced_gradient_bytes(problem);
     ByKind<Unit> layers;
     for (const LayerKind kind : all_layer_kinds) layers[kind] = unit_of(inventory.layer(kind));
+    reserve(stage);
     for (const LayerRange& range : stage.chunks) {
       for (std::int64_t i = range.first; i < range.last; ++i) {
         passed_.push_back(units());
@@ -44,7 +45,7 @@ class Walk {
     layers_ = units();
     const std::int64_t modules = stage.head ? trained_mtp_modules(problem) : 0;
     for (std::int64_t i = 0; i < modules; ++i) {
-      const std::vector<LayerKind> kinds = kinds_of_mtp_module(problem.model);
+      const ModuleKinds kinds = kinds_of_mtp_module(problem.model);
       layers_of_module_ = kinds.size();
       const bool again = i >= held_mtp_modules(problem);
       for (const LayerKind kind : kinds) {
@@ -97,7 +98,7 @@ class Walk {
         reduce(bucket, layers[i]);
       }
     }
-    for (const Bucket& bucket : queue_) free(bucket, embedding);
+    for (const Bucket* bucket : waiting()) free(*bucket, embedding);
     free(ends_.front(), embedding);
     FsdpBuckets result;
     append(result, embedding);
@@ -148,6 +149,17 @@ class Walk {
       if (reduced_gradient_bytes(p_) == main_gradient_bytes(p_)) whole.gradients = Bytes{};
     }
     return unit;
+  }
+  void reserve(const Stage& stage) {
+    std::size_t layers = 0;
+    for (const LayerRange& range : stage.chunks) {
+      layers += static_cast<std::size_t>(range.last - range.first);
+    }
+    constexpr std::size_t of_modules = 4;  // as most have at most
+    buckets_.reserve(2 * (layers + of_modules));
+    firsts_.reserve(layers + of_modules + 1);
+    passed_.reserve(layers + of_modules);
+    reduced_.reserve(buckets_.capacity());
   }
   void add(const Unit& unit) {
     buckets_.insert(buckets_.end(), unit.buckets.begin(), unit.buckets.end());
@@ -204,14 +216,14 @@ class Walk {
   // Waits for the first of those on their way while they are too many.
   void reduce(const Bucket& bucket, BucketsOfBlock& events) {
     std::int64_t travelling = 0;
-    for (const Bucket& before : queue_) travelling += before.elements;
-    while (travelling > in_queue_) {
-      travelling -= queue_.front().elements;
-      free(queue_.front(), events);
-      queue_.pop_front();
+    for (const Bucket* before : waiting()) travelling += before->elements;
+    for (; travelling > in_queue_; ++freed_) {
+      travelling -= reduced_[freed_]->elements;
+      free(*reduced_[freed_], events);
     }
-    queue_.push_back(bucket);
+    reduced_.push_back(&bucket);
   }
+  std::span<const Bucket* const> waiting() const { return std::span(reduced_).subspan(freed_); }
 
   static void append(FsdpBuckets& result, const BucketsOfBlock& buckets) {
     if (!result.blocks.empty() && result.blocks.back().buckets == buckets) {
@@ -235,7 +247,8 @@ class Walk {
   std::int64_t elements_ = 0;  // of all units, without padding
   std::int64_t in_queue_ = 0;  // of gradients, when another bucket follows; twice of parameters
   std::vector<bool> held_;
-  std::deque<Bucket> queue_;
+  std::vector<const Bucket*> reduced_;  // so far
+  std::size_t freed_ = 0;               // of these, the first ones
 };
 
 // Of what is in no layer, bucket by bucket.

@@ -127,7 +127,7 @@ void add_mtp_modules(Runs& runs,
                      const MegatronBlocks& blocks,
                      std::span<const LayerBlocks::value_type> moved) {
   const bool full = p.layout.recompute == Recompute::full;
-  const std::vector<MtpLayer> layers = mtp_layers(p);
+  const MtpLayers layers = mtp_layers(p);
   for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
     const auto table = static_cast<std::size_t>(table_gradient_of_module(p, i));
     runs.push_back({blocks.mtp_inputs[table]});
@@ -228,6 +228,7 @@ std::vector<TensorSpec> megatron_buffers(const Problem& problem,
                                          const WeightInventory& inventory,
                                          const Stage& stage) {
   std::vector<TensorSpec> tensors;
+  tensors.reserve(4);
   add(tensors, "workspaces and placeholder gradients", workspace(problem, inventory, stage),
       Category::workspace);
   add_module_buffers(tensors, megatron_shape(problem), stage);
