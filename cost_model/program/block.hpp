@@ -237,7 +237,7 @@ class BlockWriter {
           Event::Kind::kernel);
   }
   void write(std::int32_t index, Event::Kind kind) {
-    events_->push_back({index, kind, of_weights_});
+    events_->emplace_back(index, kind, of_weights_);
     if (kind != Event::Kind::allocate || waiting_.empty()) return;
     const TensorSpec& spec = tensors_[static_cast<std::size_t>(index)];
     if (spec.category != Category::gradients) free_waiting();

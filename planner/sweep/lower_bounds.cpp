@@ -33,20 +33,14 @@ PassBound block_floor(const TimedBlock& block) {
           .host = time.host};
 }
 
-}  // namespace
-
-std::int64_t blocks_key(const Layout& l) {
-  std::int64_t key = l.recompute_layers;
-  const auto add = [&](std::int64_t value, int bits) { key = (key << bits) + value; };
-  add(l.sequence_parallel, 1);
-  add(l.tp_overlap, 1);
-  add(static_cast<std::int64_t>(l.schedule), 3);
-  add(static_cast<std::int64_t>(l.recompute), 2);
-  add(l.selective_rest, 1);
-  add(l.recompute_modules, 8);
-  add(l.loss_chunks, 24);
-  return key;
+// What blocks of equal degrees read: of recompute what runs again, not in how many layers.
+Numbers<5> blocks_key(const Problem& p) {
+  const Layout& l = p.layout;
+  return {repeats(p), repeated_layers(p).others, l.loss_chunks,
+          static_cast<std::int64_t>(l.schedule), 2 * l.sequence_parallel + l.tp_overlap};
 }
+
+}  // namespace
 
 void PassBound::add(const PassBound& o, std::int64_t times, std::int64_t recomputed) {
   const auto n = static_cast<double>(times);
@@ -62,7 +56,7 @@ const LowerBounds::Blocks& LowerBounds::blocks(const Problem& p) {
   // Blocks depend on no more of pp and vpp than whose layers run.
   auto& known =
       blocks_.at({p.cluster.gpus, l.micro_batch, l.tp, l.cp, l.ep, l.etp, runs_megatron_layers(p)});
-  const auto [found, added] = known.try_emplace({blocks_key(l)});
+  const auto [found, added] = known.try_emplace(blocks_key(p));
   if (!added) return found->second;
   // Problems of one space differ in their layouts alone.
   const BlockTimes times = asked_ ? evaluator_.block_times_of_layout(p) : evaluator_.block_times(p);

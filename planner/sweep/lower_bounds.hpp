@@ -29,9 +29,6 @@ struct PassBound {
   }
 };
 
-/// What tells the blocks of a node from those of others of its shape.
-std::int64_t blocks_key(const Layout& layout);
-
 /// Lower bounds of the nodes and groups of one space. Not for use by several threads at once.
 class LowerBounds {
  public:
@@ -171,7 +168,7 @@ class LowerBounds {
   Layout last_asked_;
   TrainingSpec last_training_;
   std::unordered_map<Numbers<11>, WithoutRecompute, NumbersHash> without_recompute_;
-  OfDegrees<7, Numbers<1>, Blocks> blocks_;
+  OfDegrees<7, Numbers<5>, Blocks> blocks_;
   Numbers<4> last_cut_key_{};
   const Cut* last_cut_ = nullptr;
   // What the eager layers of the last layout keep, however its states were exchanged.
