@@ -48,7 +48,7 @@ class LoadList {
 
  private:
   const Problem& problem_;
-  std::vector<RankGroup> groups_;
+  RankGroups groups_;
   std::vector<CollectiveLoad> loads_;
 };
 

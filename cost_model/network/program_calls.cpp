@@ -12,6 +12,7 @@ bool is_in(const Call& call, LayerPart part) {
 
 std::vector<Call> calls_beyond(const std::vector<Call>& calls, const std::vector<Call>& known) {
   std::vector<Call> more;
+  more.reserve(calls.size());
   for (const Call& call : calls) add(more, call);
   for (const Call& call : known) add(more, call, -1);
   return more;

@@ -8,10 +8,9 @@
 
 namespace zeroplan {
 
-std::vector<RankGroup> rank_groups(const Problem& problem) {
+RankGroups rank_groups(const Problem& problem) {
   const Layout& l = problem.layout;
-  std::vector<RankGroup> groups;
-  groups.reserve(8);  // of any layout
+  RankGroups groups;
   const auto add = [&](std::string_view name, std::int64_t ranks, std::int64_t stride) {
     if (ranks > 1) groups.push_back({name, ranks, stride});
   };
@@ -35,7 +34,7 @@ std::vector<RankGroup> rank_groups(const Problem& problem) {
 }
 
 RankGroup called_group(const Problem& problem,
-                       const std::vector<RankGroup>& groups,
+                       const RankGroups& groups,
                        std::string_view name) {
   const auto found = std::ranges::find(groups, name, &RankGroup::name);
   if (found != groups.end()) return *found;

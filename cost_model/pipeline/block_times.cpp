@@ -143,7 +143,8 @@ RepeatTimes BlockClock::Layer::repeated(const Problem& asked, RepeatSet set) {
   const auto known = std::ranges::find(repeated_, set, &Repeated::set);
   if (known != repeated_.end()) return known->times;
   RepeatTimes sum;
-  for (RepeatSet left = without_contained(set); left != 0; left &= left - 1) {
+  const RepeatSet all = repeated_in(part_, without_contained(set));
+  for (RepeatSet left = all; left != 0; left &= left - 1) {
     const RepeatSet one = left & ~(left - 1);
     sum += one == set ? written(asked, one) : repeated(asked, one);
   }

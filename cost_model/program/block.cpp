@@ -67,10 +67,13 @@ void BlockWriter::call(const Call& call) {
 Block BlockWriter::finish() {
   free_waiting();
   Block block = std::exchange(spare, {});
-  block.tensors.assign(tensors_.begin(), tensors_.end());
-  block.calls.assign(calls_.begin(), calls_.end());
-  block.forward.assign(forward_.begin(), forward_.end());
-  block.backward.assign(backward_.begin(), backward_.end());
+  const auto copy = [](const auto& from, auto& to) {
+    to.assign(from.data(), from.data() + from.size());
+  };
+  copy(tensors_, block.tensors);
+  copy(calls_, block.calls);
+  copy(forward_, block.forward);
+  copy(backward_, block.backward);
   return block;
 }
 

@@ -53,9 +53,9 @@ struct Call {
 
   /// Whether two calls are of one kind, whatever their times.
   bool is_like(const Call& other) const {
-    return group == other.group && collective == other.collective && during == other.during &&
-           payload == other.payload && beside == other.beside && across == other.across &&
-           layers == other.layers;
+    return payload == other.payload && collective == other.collective && during == other.during &&
+           beside == other.beside && across == other.across && layers == other.layers &&
+           group == other.group;
   }
   /// Whether gradients or parameters are sent, not activations.
   bool is_of_states() const { return during == During::step || holds_states(group); }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cost_model/question/problem.hpp"
+#include "cost_model/rank/layer_part.hpp"
 #include "cost_model/rank/stages.hpp"
 
 namespace zeroplan {
@@ -27,6 +28,14 @@ RepeatSet repeats(const Problem& problem);
 /// The set without modules that run again inside another of it. What it repeats is then the sum of
 /// what each of its bits does.
 RepeatSet without_contained(RepeatSet set);
+
+/// What of a set repeats anything in a part of a layer.
+constexpr RepeatSet repeated_in(LayerPart part, RepeatSet set) {
+  using enum RecomputeModule;
+  constexpr RepeatSet of_rest = bit_of(core_attn) | bit_of(mla_up_proj) | bit_of(gdn_norm_out) |
+                                bit_of(layernorm) | bit_of(shared_experts);
+  return has_rest(part) ? set : set & ~of_rest;
+}
 
 /// The layers of a chunk of which the recompute policy takes all: every Nth one (0: not by number),
 /// or so many at its beginning; else each. And what runs again of the others.

@@ -75,6 +75,8 @@ class Evaluator : private MegatronBlockSource {
   /// What is known of this layout, or shared with others like it
   /// (cost_model/remember/layout_pieces.hpp).
   LayoutPieces pieces(const Problem& problem) const;
+  /// Of a problem that differs in its layout alone from one that was asked about.
+  LayoutPieces pieces_of_layout(const Problem& problem) const;
 
   /// Forgets states and blocks where many are remembered, so that memory stays bounded in a search.
   void trim() const;

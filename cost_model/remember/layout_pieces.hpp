@@ -165,6 +165,10 @@ inline PlanPoint LayoutPieces::point() const {
 
 inline LayoutPieces Evaluator::pieces(const Problem& problem) const {
   require_same(only_, problem);
+  return pieces_of_layout(problem);
+}
+
+inline LayoutPieces Evaluator::pieces_of_layout(const Problem& problem) const {
   return {problem, *this, pieces_.find_or_make(problem)};
 }
 

@@ -80,8 +80,11 @@ double BestFirst::reach_of(const Item& item) const {
 
 bool BestFirst::is_open(const Item& item, double of_all) const {
   if (is_too_large(item)) return false;
-  const double cutoff = cutoff_of(item, of_all);
-  if (!item.best && item.bound <= cutoff && item.looked_to < cutoff) return true;
+  const auto is_below = [&](double cutoff) {
+    return item.bound <= cutoff && item.looked_to < cutoff;
+  };
+  const bool may_be = !item.best && (goal_.exhaustive || is_below(of_all));
+  if (may_be && is_below(cutoff_of(item, of_all))) return true;
   return goal_.front && !item.outcome &&
          !front_.beats(item.shape->bound.seconds_per_token, item.shape->bound.device);
 }

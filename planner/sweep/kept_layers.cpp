@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "cost_model/program/schedule.hpp"
 #include "cost_model/rank/recomputed.hpp"
@@ -25,6 +26,12 @@ Repeating repeating_of(const Layout& node) {
   if (node.recompute == Recompute::none) return Repeating::nothing;
   if (node.recompute == Recompute::full) return Repeating::all;
   return (node.recompute_modules & whole_mlp) != 0 ? Repeating::mlp : Repeating::parts;
+}
+
+KeptLayers::KeptLayers(const SearchSpace& space, const Evaluator& evaluator)
+    : space_(space), evaluator_(evaluator) {
+  std::ranges::copy_if(all_layer_kinds, std::back_inserter(kinds_),
+                       [&](LayerKind kind) { return evaluator.weights().has(kind); });
 }
 
 // By what a block of Megatron-Core depends on (BlocksInputs), but for the policy.
@@ -51,22 +58,23 @@ KeptLayers::OfSets KeptLayers::find_sets(const Problem& pass, Repeating what) {
     derive_flags(space_.request, node);
     const ByKind<MegatronLayer> layers = evaluator_.layers_of_layout(node);
     const bool again = what == Repeating::all;
-    Layers own;
-    for (const LayerKind kind : all_layer_kinds) {
+    for (const LayerKind kind : kinds_) {
       const MegatronLayer& layer = layers[kind];
-      own[kind] = layer_of((again ? layer.recomputed : layer.kept).get());
+      const Layer own = layer_of(*(again ? layer.recomputed : layer.kept));
+      if (made.modules.empty()) made.least[kind] = own;
+      made.least[kind].lower(own);
+      made.layers.push_back(own);
     }
-    if (made.sets.empty()) made.least = own;
-    for (const LayerKind kind : all_layer_kinds) made.least[kind].lower(own[kind]);
-    made.sets.emplace_back(node.layout.recompute_modules, own);
+    made.modules.push_back(node.layout.recompute_modules);
   }
+  made.modules.shrink_to_fit();  // many are remembered
+  made.layers.shrink_to_fit();
   return made;
 }
 
-KeptLayers::Layer KeptLayers::layer_of(const FoldedBlock* block) {
-  if (block == nullptr) return {};
-  return {.kept = block->forward.left[Category::activations],
-          .backward = std::ranges::min_element(block->bytes.backward, {}, &PassBytes::peak)->peak};
+KeptLayers::Layer KeptLayers::layer_of(const FoldedBlock& block) {
+  return {.kept = block.forward.left[Category::activations],
+          .backward = std::ranges::min_element(block.bytes.backward, {}, &PassBytes::peak)->peak};
 }
 
 // By what such a layer keeps, and by both together.
@@ -85,7 +93,7 @@ Bytes KeptLayers::kept_by(const Problem& pass,
   Bytes kept;
   const ByKind<std::int64_t> first = layers_by_kind(pass.model, chunk.first, border);
   const ByKind<std::int64_t> others = layers_by_kind(pass.model, border, chunk.last);
-  for (const LayerKind kind : all_layer_kinds) {
+  for (const LayerKind kind : kinds_) {
     kept += first[kind] * again[kind].kept + others[kind] * rest[kind].kept;
   }
   return kept;
@@ -103,10 +111,13 @@ Bytes KeptLayers::needed(const Problem& pass,
 
 Bytes KeptLayers::needed_by_node(const Problem& node, const Stage& first) {
   if (shares_or_moves(node)) return {};
-  const auto& own = sets(node, repeating_of(node.layout)).sets;
-  const auto found =
-      std::ranges::find(own, node.layout.recompute_modules, &std::pair<unsigned, Layers>::first);
-  return found == own.end() ? Bytes{} : needed(node, first, found->second, nullptr, {});
+  const OfSets& known = sets(node, repeating_of(node.layout));
+  const auto found = std::ranges::find(known.modules, node.layout.recompute_modules);
+  if (found == known.modules.end()) return {};
+  auto own = known.layers.begin() + std::ssize(kinds_) * (found - known.modules.begin());
+  Layers layers;
+  for (const LayerKind kind : kinds_) layers[kind] = *own++;
+  return needed(node, first, layers, nullptr, {});
 }
 
 // With several chunks a rank the smallest stands for each.

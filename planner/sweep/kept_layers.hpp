@@ -33,8 +33,7 @@ struct RepeatedRange {
 class KeptLayers {
  public:
   /// The space and the evaluator must outlive this object.
-  KeptLayers(const SearchSpace& space, const Evaluator& evaluator)
-      : space_(space), evaluator_(evaluator) {}
+  KeptLayers(const SearchSpace& space, const Evaluator& evaluator);
 
   /// Bytes that the layers of the first stage keep of all micro-batches in flight when its first
   /// backward pass begins, and what that pass needs beside them, of the last layer; states are not
@@ -56,12 +55,13 @@ class KeptLayers {
     Bytes backward;
     void lower(const Layer& other);
   };
-  static Layer layer_of(const FoldedBlock* block);
+  static Layer layer_of(const FoldedBlock& block);
   // Nothing of a kind that the model does not have.
   using Layers = ByKind<Layer>;
   struct OfSets {
     Layers least;
-    std::vector<std::pair<unsigned, Layers>> sets = {};  // each, by its modules
+    std::vector<unsigned> modules = {};  // of each set
+    std::vector<Layer> layers = {};      // of each set, one of each kind in kinds_
   };
   const OfSets& sets(const Problem& pass, Repeating what);
   OfSets find_sets(const Problem& pass, Repeating what);
@@ -78,6 +78,7 @@ class KeptLayers {
 
   const SearchSpace& space_;
   const Evaluator& evaluator_;
+  std::vector<LayerKind> kinds_;  // that the model has
   std::optional<Problem> node_;
   std::unordered_map<Numbers<10>, OfSets, NumbersHash> known_;
 };

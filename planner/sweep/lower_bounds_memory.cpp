@@ -127,7 +127,7 @@ Bytes LowerBounds::memory_of_any_number(const Problem& group) {
 Bytes LowerBounds::least_of_zeros(const Problem& group, Bytes (*device)(const PlanPoint&)) {
   const WithoutRecompute& known = without_recompute(group);
   Problem& p = *leanest_;
-  const LayoutPieces pieces = evaluator_.pieces(p);
+  const LayoutPieces pieces = evaluator_.pieces_of_layout(p);
   std::optional<Bytes> least;
   for (const std::int64_t zero : known.zeros) {
     set_value(p.layout, Field::zero, zero);

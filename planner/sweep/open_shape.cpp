@@ -136,6 +136,10 @@ class OpenShape {
         if (p.layout.recompute == Recompute::full && sums_blocks_) {
           least_ = std::max(least_, memory_of_any_number(p));
           if (is_cut()) return false;
+          const std::int64_t number = p.layout.recompute_layers;
+          const std::int64_t layers = number > 0 ? number : every_layer;
+          least_ = std::max(least_, bounds_.repeating_memory(p, Repeating::all, {layers, layers}));
+          if (is_cut()) return false;
         }
         least_ = bounds_.group_memory(p);
         if (is_cut()) return false;

@@ -10,7 +10,7 @@ namespace zeroplan {
 namespace {
 
 // Less than 1 KB each, without their events.
-constexpr std::size_t most_known = 12'000;
+constexpr std::size_t most_known = 3'000;
 
 enum class Part {
   embedding,

@@ -133,6 +133,7 @@ std::vector<Workspace> megatron_workspaces(const Problem& problem,
   const bool grouped = experts && set.moe_grouped_gemm;
   const Workspace engines{"Transformer Engine", engine_workspaces(problem, grouped)};
   std::vector<Workspace> list;
+  list.reserve(4);
   const auto add_placeholders = [&] {
     const Bytes bytes = placeholder_gradients(problem, inventory, stage);
     if (bytes > Bytes{}) list.push_back({"placeholder weight gradients, one a shape", bytes});

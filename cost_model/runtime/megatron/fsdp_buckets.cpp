@@ -215,13 +215,12 @@ class Walk {
 
   // Waits for the first of those on their way while they are too many.
   void reduce(const Bucket& bucket, BucketsOfBlock& events) {
-    std::int64_t travelling = 0;
-    for (const Bucket* before : waiting()) travelling += before->elements;
-    for (; travelling > in_queue_; ++freed_) {
-      travelling -= reduced_[freed_]->elements;
+    for (; travelling_ > in_queue_; ++freed_) {
+      travelling_ -= reduced_[freed_]->elements;
       free(*reduced_[freed_], events);
     }
     reduced_.push_back(&bucket);
+    travelling_ += bucket.elements;
   }
   std::span<const Bucket* const> waiting() const { return std::span(reduced_).subspan(freed_); }
 
@@ -249,6 +248,7 @@ class Walk {
   std::vector<bool> held_;
   std::vector<const Bucket*> reduced_;  // so far
   std::size_t freed_ = 0;               // of these, the first ones
+  std::int64_t travelling_ = 0;         // elements of the others
 };
 
 // Of what is in no layer, bucket by bucket.

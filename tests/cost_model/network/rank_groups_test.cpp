@@ -9,7 +9,7 @@ using tests::problem;
 
 TEST_CASE("ranks are placed tp, cp, dp, pp from the innermost outwards") {
   const Problem p = problem(Runtime::megatron, "llama3-70b", {.dp = 4, .tp = 8, .pp = 2, .cp = 2});
-  REQUIRE(rank_groups(p) == std::vector<RankGroup>{{.name = "tp", .ranks = 8, .stride = 1},
+  REQUIRE(rank_groups(p) == RankGroups{{.name = "tp", .ranks = 8, .stride = 1},
                                                    {.name = "cp", .ranks = 2, .stride = 8},
                                                    {.name = "dp", .ranks = 8, .stride = 8},
                                                    {.name = "pp", .ranks = 2, .stride = 64}});
@@ -18,7 +18,7 @@ TEST_CASE("ranks are placed tp, cp, dp, pp from the innermost outwards") {
 TEST_CASE("experts have a grid of their own on the same ranks") {
   const Problem p =
       problem(Runtime::megatron, "mixtral-8x7b", {.dp = 4, .tp = 4, .ep = 4, .etp = 2});
-  REQUIRE(rank_groups(p) == std::vector<RankGroup>{{.name = "tp", .ranks = 4, .stride = 1},
+  REQUIRE(rank_groups(p) == RankGroups{{.name = "tp", .ranks = 4, .stride = 1},
                                                    {.name = "dp", .ranks = 4, .stride = 4},
                                                    {.name = "ep", .ranks = 4, .stride = 2},
                                                    {.name = "expert-dp", .ranks = 2, .stride = 8}});
@@ -27,7 +27,7 @@ TEST_CASE("experts have a grid of their own on the same ranks") {
 TEST_CASE("under HSDP neighbours shard and distant ranks replicate") {
   const Problem p =
       problem(Runtime::fsdp2, "llama3-70b", {.dp = 32, .hsdp = 8, .zero = ZeroStage::parameters});
-  REQUIRE(rank_groups(p) == std::vector<RankGroup>{{.name = "dp", .ranks = 32, .stride = 1},
+  REQUIRE(rank_groups(p) == RankGroups{{.name = "dp", .ranks = 32, .stride = 1},
                                                    {.name = "shard", .ranks = 8, .stride = 1},
                                                    {.name = "replica", .ranks = 4, .stride = 8}});
 }
@@ -35,7 +35,7 @@ TEST_CASE("under HSDP neighbours shard and distant ranks replicate") {
 TEST_CASE("where each replica is one rank of data parallelism its context ranks shard") {
   const Problem p = problem(Runtime::fsdp2, "llama3-70b",
                             {.dp = 4, .cp = 2, .hsdp = 1, .zero = ZeroStage::parameters});
-  REQUIRE(rank_groups(p) == std::vector<RankGroup>{{.name = "cp", .ranks = 2, .stride = 1},
+  REQUIRE(rank_groups(p) == RankGroups{{.name = "cp", .ranks = 2, .stride = 1},
                                                    {.name = "dp", .ranks = 8, .stride = 1},
                                                    {.name = "shard", .ranks = 2, .stride = 1},
                                                    {.name = "replica", .ranks = 4, .stride = 2}});
