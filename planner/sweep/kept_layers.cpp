@@ -35,14 +35,46 @@ KeptLayers::KeptLayers(const SearchSpace& space, const Evaluator& evaluator)
 }
 
 // By what a block of Megatron-Core depends on (BlocksInputs), but for the policy.
-const KeptLayers::OfSets& KeptLayers::sets(const Problem& pass, Repeating what) {
+KeptLayers::Key KeptLayers::key(const Problem& pass, Repeating what) {
   const Layout& l = pass.layout;
-  const auto [found, added] =
-      known_.try_emplace({static_cast<std::int64_t>(what), l.tp, l.cp, l.etp, l.micro_batch,
-                          l.sequence_parallel, l.tp_overlap, counted_expert_ranks(pass),
-                          runs_megatron_layers(pass), pass.training.sequence_length});
+  return {static_cast<std::int64_t>(what),
+          l.tp,
+          l.cp,
+          l.etp,
+          l.micro_batch,
+          l.sequence_parallel,
+          l.tp_overlap,
+          counted_expert_ranks(pass),
+          runs_megatron_layers(pass),
+          pass.training.sequence_length};
+}
+
+const KeptLayers::OfSets& KeptLayers::sets(const Problem& pass, Repeating what) {
+  const auto [found, added] = known_.try_emplace(key(pass, what));
   if (added) found->second = find_sets(pass, what);
   return found->second;
+}
+
+// A node that repeats all that any of them does keeps least.
+Bytes KeptLayers::kept_beside_parts(const Problem& pass, Repeating what, const Stage& first) {
+  if (shares_or_moves(pass)) return {};
+  const auto [found, added] = leanest_.try_emplace(key(pass, what));
+  Layers& leanest = found->second;
+  if (added) {
+    Problem& node = follow(node_, pass);
+    node.layout.recompute = Recompute::selective;
+    node.layout.recompute_layers = 0;
+    std::int64_t all = 0;
+    for (const std::int64_t modules : choices(space_, Field::recompute_modules, node)) {
+      set_value(node.layout, Field::recompute_modules, modules);
+      if (repeating_of(node.layout) == what) all |= modules;
+    }
+    set_value(node.layout, Field::recompute_modules, all);
+    derive_flags(space_.request, node);
+    const ByKind<MegatronLayer> layers = evaluator_.layers_of_layout(node);
+    for (const LayerKind kind : kinds_) leanest[kind].kept = layer_of(*layers[kind].kept).kept;
+  }
+  return needed(pass, first, leanest, nullptr, {});
 }
 
 KeptLayers::OfSets KeptLayers::find_sets(const Problem& pass, Repeating what) {

@@ -40,6 +40,10 @@ class KeptLayers {
   /// counted. Of nodes that repeat all of their layers `layers` says of how many.
   Bytes needed(const Problem& pass, Repeating what, const Stage& first, RepeatedRange layers = {});
 
+  /// Bytes that those layers keep at least then, in any node that repeats parts of layers alike: no
+  /// more than is needed, and known from one block of a kind.
+  Bytes kept_beside_parts(const Problem& pass, Repeating what, const Stage& first);
+
   /// Bytes that the layers of the first stage keep, and what its first backward pass needs beside
   /// them, of one node, of which no layer repeats all.
   Bytes needed_by_node(const Problem& node, const Stage& first);
@@ -63,6 +67,8 @@ class KeptLayers {
     std::vector<unsigned> modules = {};  // of each set
     std::vector<Layer> layers = {};      // of each set, one of each kind in kinds_
   };
+  using Key = Numbers<10>;
+  static Key key(const Problem& pass, Repeating what);
   const OfSets& sets(const Problem& pass, Repeating what);
   OfSets find_sets(const Problem& pass, Repeating what);
   Bytes needed(const Problem& pass,
@@ -80,7 +86,8 @@ class KeptLayers {
   const Evaluator& evaluator_;
   std::vector<LayerKind> kinds_;  // that the model has
   std::optional<Problem> node_;
-  std::unordered_map<Numbers<10>, OfSets, NumbersHash> known_;
+  std::unordered_map<Key, OfSets, NumbersHash> known_;
+  std::unordered_map<Key, Layers, NumbersHash> leanest_;
 };
 
 }  // namespace zeroplan

@@ -58,6 +58,8 @@ class LowerBounds {
   Bytes pass_memory(const Problem& pass);
   /// Bytes that those nodes of a pass on Megatron-Core need which repeat alike.
   Bytes repeating_memory(const Problem& pass, Repeating what, RepeatedRange layers = {});
+  /// No more bytes than that, known sooner, of nodes that repeat parts of layers.
+  Bytes memory_beside_parts(const Problem& pass, Repeating what);
   /// Seconds that those nodes of a pass on Megatron-Core need which repeat alike.
   double repeating_time(const Problem& pass, Repeating what, RepeatedRange layers = {});
   /// A lower floor of the bytes of a pass, at next to no cost: what FSDP2 needs whatever the tokens

@@ -162,6 +162,11 @@ Bytes LowerBounds::repeating_memory(const Problem& pass, Repeating what, Repeate
   return with_kept(known, kept_.needed(*leanest_, what, *known.first, layers));
 }
 
+Bytes LowerBounds::memory_beside_parts(const Problem& pass, Repeating what) {
+  const WithoutRecompute& known = without_recompute(pass);
+  return with_kept(known, kept_.kept_beside_parts(*leanest_, what, *known.first));
+}
+
 // The node with the most sharding and offload that are open, but for the ZeRO stage.
 Problem& LowerBounds::lean(const Problem& node) {
   Problem& p = follow(leanest_, node);

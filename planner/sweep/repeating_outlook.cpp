@@ -30,9 +30,18 @@ Outlook RepeatingOutlook::some(const Problem& pass,
                                ShapeBound bound,
                                Repeating what,
                                RepeatedRange layers) {
-  bound.device = std::max(bound.device, bounds_.repeating_memory(pass, what, layers));
-  if (incumbent_.is_large(bound.device)) return Outlook::large;
-  if (incumbent_.hopeless(bound)) return Outlook::slow;
+  const auto weigh = [&](Bytes device) {
+    bound.device = std::max(bound.device, device);
+    return incumbent_.is_large(bound.device) ? Outlook::large
+           : incumbent_.hopeless(bound)      ? Outlook::slow
+                                             : Outlook::open;
+  };
+  if (what == Repeating::parts || what == Repeating::mlp) {
+    const Outlook early = weigh(bounds_.memory_beside_parts(pass, what));
+    if (early != Outlook::open) return early;
+  }
+  const Outlook own = weigh(bounds_.repeating_memory(pass, what, layers));
+  if (own != Outlook::open) return own;
   const bool no_more_time = what == Repeating::nothing || what == Repeating::parts;
   if (no_more_time || !incumbent_.cutoff().weighs_time()) return Outlook::open;
   bound.seconds_per_token = bounds_.repeating_time(pass, what, layers) / tokens_of_step(pass);
