@@ -93,8 +93,7 @@ ModuleTimes module_times(const Problem& asked, LayerKind kind, LayerPart part) {
   const OfKind of_kind(asked, kind);
   const Problem& problem = *of_kind;
   ModuleTimes times;
-  constexpr std::size_t usual = 24;
-  times.reserve(usual);
+  times.reserve(has_rest(part) ? 24 : 8);  // as many as most have
   add(times, layer_gemms(problem, kind, part), problem);
   add(times, layer_traffic(problem, kind, part), problem);
   if (!has_rest(part) || is_linear(kind) || !has_mixer(kind)) return times;

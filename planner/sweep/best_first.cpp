@@ -100,6 +100,8 @@ std::optional<double> BestFirst::untimed_from(const Item& item) const {
 }
 
 void BestFirst::look(const Watch& watch) {
+  order_.clear();
+  for (Item& item : items_) order_.push_back(&item);
   next_ = 0;
   width_ = 1;
   while (!stopped_) {
@@ -117,18 +119,23 @@ std::vector<BestFirst::Item*> BestFirst::next_wave() {
   constexpr int most_kin = 2;
   width_ = goal_.exhaustive ? widest : std::min(widest, 2 * width_);
   const double of_all = cutoff();
-  while (next_ < items_.size() && !is_open(items_[next_], of_all)) ++next_;
   const double highest = goal_.front || goal_.exhaustive ? no_threshold : of_all;
-  std::vector<Item*> wave;
-  for (std::size_t i = next_; i < items_.size() && wave.size() < width_; ++i) {
-    Item& item = items_[i];
+  std::vector<Item*> wave, left;
+  for (; next_ < order_.size() && wave.size() < width_; ++next_) {
+    Item& item = *order_[next_];
     if (item.bound > highest) break;
     int& kin = kins_[item.kin].in_wave;
-    if ((kin == most_kin && !goal_.exhaustive) || !is_open(item, of_all)) continue;
+    const bool has_kin = kin == most_kin && !goal_.exhaustive;
+    if (!has_kin && !is_open(item, of_all)) continue;  // for good: cutoffs fall while we look
+    left.push_back(&item);
+    if (has_kin) continue;
     ++kin;
     wave.push_back(&item);
   }
   for (const Item* item : wave) kins_[item->kin].in_wave = 0;
+  // The next wave meets them first, and drops what has no more to give.
+  next_ -= left.size();
+  std::ranges::copy(left, order_.begin() + static_cast<std::ptrdiff_t>(next_));
   return wave;
 }
 

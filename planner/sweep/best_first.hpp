@@ -181,8 +181,10 @@ class BestFirst {
   std::vector<Item> items_;  // in the order of their bounds
   std::vector<KinState> kins_;
   BestShapes best_;
-  Horizon horizon_;        // of all kins
-  std::size_t next_ = 0;   // of the items: none before it is open
+  Horizon horizon_;  // of all kins
+  // While we look: the items that may be open begin at next_, in the order of their bounds.
+  std::vector<Item*> order_;
+  std::size_t next_ = 0;
   std::size_t width_ = 1;  // of a wave
   ParetoFront front_;
   std::optional<Scored> least_;
