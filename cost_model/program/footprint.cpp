@@ -63,15 +63,20 @@ Footprint fold(const Block& block,
   return result;
 }
 
-FoldedBlock::FoldedBlock(Block block, bool of_loss) : loss(of_loss), block_(std::move(block)) {
-  forward = fold(*block_, block_->forward, forward_phase(*this));
-  bytes = block_bytes(*block_);
+// A copy is no longer than it must be.
+FoldedBlock::FoldedBlock(Block block, bool of_loss) : loss(of_loss), block_(block) {
+  sum_up(std::move(block));
 }
 
 FoldedBlock::FoldedBlock(std::function<Block()> write, bool of_loss)
-    : FoldedBlock(write(), of_loss) {
-  reuse(*std::exchange(block_, {}));
-  write_ = std::move(write);
+    : loss(of_loss), write_(std::move(write)) {
+  sum_up(write_());
+}
+
+void FoldedBlock::sum_up(Block&& block) {
+  forward = fold(block, block.forward, forward_phase(*this));
+  bytes = block_bytes(block);
+  reuse(std::move(block));
 }
 
 Footprint FoldedBlock::forward_with(Borrowed borrowed) const {

@@ -116,6 +116,8 @@ class FoldedBlock {
   BlockBytes bytes;
 
  private:
+  void sum_up(Block&& block);
+
   mutable std::optional<Block> block_;
   std::function<Block()> write_;
 };

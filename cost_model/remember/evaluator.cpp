@@ -9,9 +9,9 @@ namespace zeroplan {
 
 namespace {
 
-// The entries remembered at most, some 20 MB each kind, as a few hundred shapes use.
+// The entries remembered at most, some 15 MB of shares, as a few hundred shapes use.
 constexpr std::size_t most_blocks = 3'000;
-constexpr std::size_t most_shares = 40'000;
+constexpr std::size_t most_shares = 30'000;
 
 }  // namespace
 

@@ -101,6 +101,7 @@ std::optional<double> BestFirst::untimed_from(const Item& item) const {
 
 void BestFirst::look(const Watch& watch) {
   order_.clear();
+  order_.reserve(items_.size());
   for (Item& item : items_) order_.push_back(&item);
   next_ = 0;
   width_ = 1;
