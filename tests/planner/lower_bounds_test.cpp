@@ -97,7 +97,12 @@ TEST_CASE("no layout undercuts the bounds of its node", "[sweep]") {
                                                {number, every_layer},
                                                {1, every_layer}}) {
               CAPTURE(range.fewest, range.most, name_of(p.layout.recompute));
-              REQUIRE(bounds.repeating_memory(pass, what, range) <= group_least);
+              const Bytes repeating = bounds.repeating_memory(pass, what, range);
+              REQUIRE(repeating <= group_least);
+              REQUIRE(repeating == bounds.repeating_memory(p, what, range));
+              if (what == Repeating::parts || what == Repeating::mlp) {
+                REQUIRE(bounds.memory_beside_parts(pass, what) <= repeating);
+              }
               REQUIRE(bounds.repeating_time(pass, what, range) <= (1 + 1e-12) * group_shortest);
             }
             ++weighed;

@@ -57,3 +57,23 @@ TEST_CASE("gradients of weights go when the next tensor is there that is none, o
       {bias, true},    {last, false}, {last, true}};
   CHECK(order == expected);
 }
+
+TEST_CASE("a block in the storage of another one is the block that it would be in its own") {
+  const auto written = [](int tensors) {
+    BlockWriter w(Bytes{512}, Bytes{1024});
+    for (int i = 0; i < tensors; ++i) w.free(w.save("kept", Bytes{512 * (i + 1)}));
+    w.call("tp", Collective::all_reduce, Bytes{512 * tensors});
+    w.begin_backward();
+    w.allocate(Block::input_grad);
+    return w.finish();
+  };
+  const Block own = written(3);
+  reuse(written(9));
+  const Block again = written(3);
+  CHECK(again.tensors == own.tensors);
+  CHECK(again.forward.size() == own.forward.size());
+  CHECK(again.backward.size() == own.backward.size());
+  REQUIRE(again.calls.size() == 1);
+  CHECK(again.calls.front().is_like(own.calls.front()));
+  CHECK(again.tensors.capacity() > own.tensors.capacity());
+}
