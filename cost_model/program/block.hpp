@@ -105,8 +105,8 @@ enum class BlockKind { embedding, layer, head, mtp_input };
 /// Smallest unit of PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize).
 inline constexpr std::int64_t allocation_unit = 512;
 
-/// Hands the storage of a block that is done with to the next one that this thread writes: most of
-/// a search are written, summed up and dropped.
+/// Hands the storage of a block that is done with to the next one that this thread writes: a search
+/// writes most of its blocks to sum them up.
 void reuse(Block&& block);
 
 /// Writes a block, event by event.
@@ -237,7 +237,11 @@ class BlockWriter {
           Event::Kind::kernel);
   }
   void write(std::int32_t index, Event::Kind kind) {
-    events_->emplace_back(index, kind, of_weights_);
+    // Field by field: a copy would wait for the stores of its parts.
+    Event& event = events_->emplace_back();
+    event.index = index;
+    event.kind = kind;
+    event.of_weights = of_weights_;
     if (kind != Event::Kind::allocate || waiting_.empty()) return;
     const TensorSpec& spec = tensors_[static_cast<std::size_t>(index)];
     if (spec.category != Category::gradients) free_waiting();
