@@ -55,34 +55,18 @@ const KeptLayers::OfSets& KeptLayers::sets(const Problem& pass, Repeating what) 
   return found->second;
 }
 
-// A node that repeats all that any of them does keeps least.
-Bytes KeptLayers::kept_beside_parts(const Problem& pass, Repeating what, const Stage& first) {
-  if (shares_or_moves(pass)) return {};
-  const auto [found, added] = leanest_.try_emplace(key(pass, what));
-  Layers& leanest = found->second;
-  if (added) {
-    Problem& node = follow(node_, pass);
-    node.layout.recompute = Recompute::selective;
-    node.layout.recompute_layers = 0;
-    std::int64_t all = 0;
-    for (const std::int64_t modules : choices(space_, Field::recompute_modules, node)) {
-      set_value(node.layout, Field::recompute_modules, modules);
-      if (repeating_of(node.layout) == what) all |= modules;
-    }
-    set_value(node.layout, Field::recompute_modules, all);
-    derive_flags(space_.request, node);
-    const ByKind<MegatronLayer> layers = evaluator_.layers_of_layout(node);
-    for (const LayerKind kind : kinds_) leanest[kind].kept = layer_of(*layers[kind].kept).kept;
-  }
-  return needed(pass, first, leanest, nullptr, {});
+// Its modules are still to be chosen.
+Problem& KeptLayers::node_of(const Problem& pass, Repeating what) {
+  constexpr std::array<Recompute, 4> policies{Recompute::none, Recompute::selective,
+                                              Recompute::selective, Recompute::full};
+  Problem& node = follow(node_, pass);
+  node.layout.recompute = policies[static_cast<std::size_t>(what)];
+  node.layout.recompute_layers = 0;
+  return node;
 }
 
 KeptLayers::OfSets KeptLayers::find_sets(const Problem& pass, Repeating what) {
-  Problem& node = follow(node_, pass);
-  constexpr std::array<Recompute, 4> policies{Recompute::none, Recompute::selective,
-                                              Recompute::selective, Recompute::full};
-  node.layout.recompute = policies[static_cast<std::size_t>(what)];
-  node.layout.recompute_layers = 0;
+  Problem& node = node_of(pass, what);
   OfSets made;
   for (const std::int64_t modules : choices(space_, Field::recompute_modules, node)) {
     set_value(node.layout, Field::recompute_modules, modules);
@@ -101,6 +85,38 @@ KeptLayers::OfSets KeptLayers::find_sets(const Problem& pass, Repeating what) {
   }
   made.modules.shrink_to_fit();  // many are remembered
   made.layers.shrink_to_fit();
+  return made;
+}
+
+const KeptLayers::Layers& KeptLayers::leanest(const Problem& pass, Repeating what) {
+  const auto [found, added] = leanest_.try_emplace(key(pass, what));
+  if (added) found->second = find_leanest(pass, what);
+  return found->second;
+}
+
+// Of the sets that are listed the one that has all of them keeps least; the runtime's own, 0, may
+// have others: to run attention again a layer may keep more.
+KeptLayers::Layers KeptLayers::find_leanest(const Problem& pass, Repeating what) {
+  Problem& node = node_of(pass, what);
+  std::int64_t all = 0;
+  Values weighed;
+  for (const std::int64_t modules : choices(space_, Field::recompute_modules, node)) {
+    set_value(node.layout, Field::recompute_modules, modules);
+    if (repeating_of(node.layout) != what) continue;
+    if (modules == 0) weighed.push_back(modules);
+    all |= modules;
+  }
+  if (all > 0) weighed.push_back(all);
+  Layers made;
+  for (const std::int64_t modules : weighed) {
+    set_value(node.layout, Field::recompute_modules, modules);
+    derive_flags(space_.request, node);
+    const ByKind<MegatronLayer> layers = evaluator_.layers_of_layout(node);
+    for (const LayerKind kind : kinds_) {
+      const Bytes kept = layer_of(*layers[kind].kept).kept;
+      made[kind].kept = modules == weighed.front() ? kept : std::min(made[kind].kept, kept);
+    }
+  }
   return made;
 }
 
@@ -139,6 +155,11 @@ Bytes KeptLayers::needed(const Problem& pass,
   if (what != Repeating::all) return needed(pass, first, sets(pass, what).least, nullptr, {});
   const Layers again = sets(pass, what).least;
   return needed(pass, first, sets(pass, Repeating::nothing).least, &again, layers);
+}
+
+Bytes KeptLayers::kept_beside_parts(const Problem& pass, Repeating what, const Stage& first) {
+  if (shares_or_moves(pass)) return {};
+  return needed(pass, first, leanest(pass, what), nullptr, {});
 }
 
 Bytes KeptLayers::needed_by_node(const Problem& node, const Stage& first) {

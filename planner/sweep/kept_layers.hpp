@@ -71,6 +71,9 @@ class KeptLayers {
   static Key key(const Problem& pass, Repeating what);
   const OfSets& sets(const Problem& pass, Repeating what);
   OfSets find_sets(const Problem& pass, Repeating what);
+  const Layers& leanest(const Problem& pass, Repeating what);
+  Layers find_leanest(const Problem& pass, Repeating what);
+  Problem& node_of(const Problem& pass, Repeating what);
   Bytes needed(const Problem& pass,
                const Stage& first,
                const Layers& rest,

@@ -20,6 +20,7 @@ struct Asked {
   std::string_view model;
   std::int64_t gpus;
   std::int64_t layers = 0;  // so many, each wrapped by itself; 0: the model's, all alike
+  std::optional<Recompute> recompute = {};
 };
 
 SearchSpace space_of(const Asked& q) {
@@ -27,6 +28,7 @@ SearchSpace space_of(const Asked& q) {
                                 .cluster = cluster_of("H100-80GB", q.gpus),
                                 .runtime = load_runtime(q.runtime, {})}};
   space.request.global_batch = 96;
+  space.request.recompute = q.recompute;
   if (q.layers > 0) {
     ModelSpec& model = space.request.model;
     model.layers = q.layers;
@@ -36,14 +38,20 @@ SearchSpace space_of(const Asked& q) {
   return space;
 }
 
-const Asked questions[] = {
-    {Runtime::megatron, "llama3-8b", 32},     {Runtime::megatron, "mixtral-8x7b", 32},
-    {Runtime::megatron, "gpt3-13b", 48},      {Runtime::megatron, "deepseek-v2-lite", 16},
-    {Runtime::megatron, "megatron-3.6b", 32},  // 32 chunks of 30 layers
-    {Runtime::fsdp2, "llama3-8b", 32},        {Runtime::fsdp2, "mixtral-8x7b", 32},
-    {Runtime::fsdp2, "llama3-8b", 8, 6},      {Runtime::fsdp2, "deepseek-v2-lite", 8, 5},
-    {Runtime::fsdp2, "llama3.2-1b", 16},      {Runtime::deepspeed, "llama3-8b", 32},
-    {Runtime::nanotron, "llama3-8b", 16},     {Runtime::zero_paper, "llama3-8b", 16}};
+const Asked questions[] = {{Runtime::megatron, "llama3-8b", 32},
+                           {Runtime::megatron, "mixtral-8x7b", 32},
+                           {Runtime::megatron, "gpt3-13b", 48},
+                           {Runtime::megatron, "deepseek-v2-lite", 16},
+                           {Runtime::megatron, "megatron-3.6b", 32},  // 32 chunks of 30 layers
+                           {Runtime::megatron, "mixtral-8x7b", 32, 0, Recompute::selective},
+                           {Runtime::fsdp2, "llama3-8b", 32},
+                           {Runtime::fsdp2, "mixtral-8x7b", 32},
+                           {Runtime::fsdp2, "llama3-8b", 8, 6},
+                           {Runtime::fsdp2, "deepseek-v2-lite", 8, 5},
+                           {Runtime::fsdp2, "llama3.2-1b", 16},
+                           {Runtime::deepspeed, "llama3-8b", 32},
+                           {Runtime::nanotron, "llama3-8b", 16},
+                           {Runtime::zero_paper, "llama3-8b", 16}};
 
 std::vector<Layout> some_nodes(const SearchSpace& space, std::mt19937& random, std::size_t most) {
   std::vector<Layout> nodes;
