@@ -166,8 +166,8 @@ std::string_view layer_name(const ModelSpec& model, LayerKind kind);
 /// What layer `layer` (from 0) is.
 LayerKind kind_of(const ModelSpec& model, std::int64_t layer);
 
-/// What the layers of a multi-token-prediction module are; assumes a model with layers.
 using ModuleKinds = boost::container::small_vector<LayerKind, 4>;
+/// What the layers of a multi-token-prediction module are; assumes a model with layers.
 ModuleKinds kinds_of_mtp_module(const ModelSpec& model);
 
 /// Whether the queries of layer `layer` see a window alone. Those that see all keys stand at even

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <span>
 
 #include "cost_model/runtime/megatron/code.hpp"
 #include "cost_model/states/divided_buckets.hpp"
@@ -98,7 +97,7 @@ class Walk {
         reduce(bucket, layers[i]);
       }
     }
-    for (const Bucket* bucket : waiting()) free(*bucket, embedding);
+    for (; freed_ < reduced_.size(); ++freed_) free(*reduced_[freed_], embedding);
     free(ends_.front(), embedding);
     FsdpBuckets result;
     append(result, embedding);
@@ -151,14 +150,11 @@ class Walk {
     return unit;
   }
   void reserve(const Stage& stage) {
-    std::size_t layers = 0;
-    for (const LayerRange& range : stage.chunks) {
-      layers += static_cast<std::size_t>(range.last - range.first);
-    }
-    constexpr std::size_t of_modules = 4;  // as most have at most
-    buckets_.reserve(2 * (layers + of_modules));
-    firsts_.reserve(layers + of_modules + 1);
-    passed_.reserve(layers + of_modules);
+    constexpr std::int64_t of_modules = 4;  // as most have at most
+    const auto layers = static_cast<std::size_t>(layer_count(stage) + of_modules);
+    buckets_.reserve(2 * layers);
+    firsts_.reserve(layers + 1);
+    passed_.reserve(layers);
     reduced_.reserve(buckets_.capacity());
   }
   void add(const Unit& unit) {
@@ -222,7 +218,6 @@ class Walk {
     reduced_.push_back(&bucket);
     travelling_ += bucket.elements;
   }
-  std::span<const Bucket* const> waiting() const { return std::span(reduced_).subspan(freed_); }
 
   static void append(FsdpBuckets& result, const BucketsOfBlock& buckets) {
     if (!result.blocks.empty() && result.blocks.back().buckets == buckets) {
