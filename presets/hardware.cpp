@@ -31,11 +31,20 @@ LinkKind read_link(const JsonObject& object) {
                           in_quotes(name), nearest(name, known)));
 }
 
+HostProcessor read_host_processor(const JsonObject& object) {
+  const auto name = object.find_string("host_processor");
+  if (!name) return HostProcessor::x86;
+  if (const auto known = parse_name<HostProcessor>(*name)) return *known;
+  object.fail(fmt::format("'host_processor' must be {} or {}, found {}",
+                          name_of(HostProcessor::x86), name_of(HostProcessor::grace),
+                          in_quotes(*name)));
+}
+
 GpuSpec read_gpu(const JsonObject& object) {
   object.allow_only({"name", "aliases", "architecture", "compute_capability", "memory_bytes",
                      "memory_source", "tflops", "memory_gigabytes_per_second",
-                     "host_link_gigabytes_per_second_per_direction", "sustained_clock",
-                     "sustained_clock_16_bits", "intra_node",
+                     "host_link_gigabytes_per_second_per_direction", "host_processor",
+                     "sustained_clock", "sustained_clock_16_bits", "intra_node",
                      "intra_node_gigabytes_per_second_per_direction", "typical_node", "source",
                      "verified", "note"});
   GpuSpec gpu;
@@ -54,6 +63,7 @@ GpuSpec read_gpu(const JsonObject& object) {
   gpu.memory_bandwidth = object.number("memory_gigabytes_per_second", 1) * giga;
   gpu.host_link_bandwidth =
       object.find_number("host_link_gigabytes_per_second_per_direction", 1).value_or(0) * giga;
+  gpu.host_processor = read_host_processor(object);
   gpu.sustained_clock = object.find_number("sustained_clock", 0.01).value_or(1);
   gpu.sustained_clock_16_bits =
       object.find_number("sustained_clock_16_bits", 0.01).value_or(gpu.sustained_clock);

@@ -30,6 +30,7 @@ Json gpu_json(const GpuSpec& gpu) {
            {"memory_bytes", gpu.memory.count()},
            {"tflops", peaks},
            {"memory_gigabytes_per_second", gpu.memory_bandwidth / giga},
+           {"host_processor", name_of(gpu.host_processor)},
            {"sustained_clock", gpu.sustained_clock},
            {"sustained_clock_16_bits", gpu.sustained_clock_16_bits}};
   if (gpu.host_link_bandwidth > 0) {

@@ -68,8 +68,8 @@ struct MemorySpeed {
   // Rows gathered by index: MoE dispatch, fused. Bytes as layer_traffic.cpp counts them.
   double permute;
   // Triton's kernels of a state space, whose bytes state_space.cpp counts; products of chunks in
-  // fp32 cost as much. Fitted on NVIDIA's rows of Nemotron 3 Nano (script/holdout); no run of
-  // Ampere's is known.
+  // fp32 cost as much. Fitted on NVIDIA's rows of Nemotron 3 (script/holdout); no run of Ampere's
+  // is known: Hopper's.
   double scan;
 };
 
@@ -161,7 +161,7 @@ inline constexpr GemmSpeed ampere_gemm{
     .grouped_exposed = 0.5};
 inline constexpr AttentionSpeed ampere_attention{
     .forward = 0.57, .backward = 0.54, .forward_s0 = 100, .narrow = 0.1, .start = 55 * us};
-inline constexpr MemorySpeed ampere_memory{.streaming = 0.87, .permute = 0.16, .scan = 0.25};
+inline constexpr MemorySpeed ampere_memory{.streaming = 0.87, .permute = 0.16, .scan = 0.31};
 
 // Hopper. GEMM burst: fitted on H100 and H200; kernels above half a millisecond fall to 0.77
 // there, training to 0.68 (step times of llm-foundry and torchtitan). Attention: forward fitted on
@@ -181,7 +181,7 @@ inline constexpr AttentionSpeed hopper_attention{
     .forward = 0.66, .backward = 0.58, .forward_s0 = 670, .narrow = 0.4, .start = 21 * us};
 inline constexpr AttentionSpeed hopper_flash2{
     .forward = 0.35, .backward = 0.34, .forward_s0 = 235, .narrow = 0.1, .start = 21 * us};
-inline constexpr MemorySpeed hopper_memory{.streaming = 0.8, .permute = 0.25, .scan = 0.25};
+inline constexpr MemorySpeed hopper_memory{.streaming = 0.8, .permute = 0.25, .scan = 0.31};
 
 // Blackwell. GEMM burst: fitted on B200 and GB200; sustained: its step times (script/holdout;
 // SimuMax's tables of single kernels on B200 have 0.50). Backward attention: fitted on those

@@ -1,6 +1,8 @@
-// How long does the host take for a layer? Front doors: layer_host_time, layer_host_wait.
+// How long does the host take for a layer? Front doors: layer_host_time, layer_host_wait,
+// expert_launch_gap.
 #include "cost_model/kernel/host_time.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "cost_model/kernel/core_attention.hpp"
@@ -45,17 +47,23 @@ double experts_seconds(const HostConstants& host, const MegatronSettings& set) {
   return host.experts - (routed ? host.routing : 0) + in_parts;
 }
 
+// Beside the hosts that Transformer Engine's launches were measured on.
+double slowness(const GpuSpec& gpu) {
+  const HostConstants& host = time_constants(gpu).host;
+  if (gpu.host_processor == HostProcessor::grace) return host.grace_slowness;
+  return generation_of(gpu).name == "Ampere" ? host.ampere_slowness : 1;
+}
+
 HostTime engine_time(const Problem& p, LayerKind kind) {
   const HostConstants& host = time_constants(p.cluster.gpu).host;
   const MegatronSettings& set = p.runtime.megatron;
-  const bool older = generation_of(p.cluster.gpu).name == "Ampere";
-  const double slowness = older ? host.ampere_slowness : 1;
   const bool context = has_mixer(kind) && p.layout.cp > 1 && !set.captures(GraphScope::attn);
   const double more =
       (has_experts(kind) ? experts_seconds(host, set) : 0) + (context ? host.context : 0);
   const double part = modules(p.model, kind, set) / modules_of_plain_layer;
-  HostTime time{.forward = slowness * (part * host.engine_forward + more),
-                .backward = slowness * (part * host.engine_backward + more)};
+  const double slower = slowness(p.cluster.gpu);
+  HostTime time{.forward = slower * (part * host.engine_forward + more),
+                .backward = slower * (part * host.engine_backward + more)};
   if (p.layout.recompute == Recompute::full) time.backward += time.forward;
   return time;
 }
@@ -82,6 +90,25 @@ HostTime layer_host_wait(const Problem& problem, LayerKind kind, const ModuleTim
   const double seconds = first->forward.total();
   return {.forward = seconds,
           .backward = problem.layout.recompute == Recompute::full ? seconds : 0};
+}
+
+double expert_launch_gap(const Problem& problem, const ModuleTimes& routed) {
+  const MegatronSettings& set = problem.runtime.megatron;
+  if (kernel_habits(problem).launcher != Launcher::transformer_engine ||
+      set.use_transformer_engine_op_fuser || set.moe_pad_to_capacity ||
+      set.captures(GraphScope::moe)) {
+    return 0;
+  }
+  double computed = 0;
+  for (const Module module : {Module::casts, Module::fc1, Module::expert_activation, Module::fc2}) {
+    if (const ModuleTime* known = find(routed, module)) computed += known->forward.total();
+  }
+  constexpr double products = 2;  // of an expert's forward pass
+  const GpuSpec& gpu = problem.cluster.gpu;
+  const auto experts = static_cast<double>(problem.model.moe->experts / problem.layout.ep);
+  const double launched =
+      slowness(gpu) * time_constants(gpu).host.expert_product * products * experts;
+  return std::max(0.0, launched - computed);
 }
 
 }  // namespace zeroplan

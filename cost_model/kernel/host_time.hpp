@@ -37,4 +37,9 @@ HostTime layer_host_time(const Problem& problem, LayerKind kind);
 /// those of the layer, or of a part of it.
 HostTime layer_host_wait(const Problem& problem, LayerKind kind, const ModuleTimes& modules);
 
+/// Seconds for which the GPU waits while the host launches the products of a layer's experts one by
+/// one, whose tokens it has just been told. 0 where a graph or a fused kernel holds them, or their
+/// number is known before. `routed`: the modules of that part of the layer, without this gap.
+double expert_launch_gap(const Problem& problem, const ModuleTimes& routed);
+
 }  // namespace zeroplan

@@ -65,8 +65,10 @@ BlockTime fold_layer(const Problem& problem,
                      LayerPart part) {
   BlockTime time = fold_kernels(block, times);
   if (!has_rest(part)) return time;
-  time.forward.gaps = time.input_gradient.gaps = gap_seconds(problem);
-  if (repeats_all(block)) time.recompute.gaps = time.forward.gaps;
+  const double gaps = gap_seconds(problem);
+  time.forward.gaps += gaps;
+  time.input_gradient.gaps += gaps;
+  if (repeats_all(block)) time.recompute.gaps += gaps;
   return time;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cost_model/kernel/core_attention.hpp"
+#include "cost_model/kernel/host_time.hpp"
 #include "cost_model/kernel/kernel_habits.hpp"
 #include "cost_model/kernel/layer_gemms.hpp"
 #include "cost_model/kernel/layer_traffic.hpp"
@@ -76,6 +77,11 @@ void add(ModuleTimes& times, const std::vector<Traffic>& traffic, const Problem&
   }
 }
 
+double launch_gap_of(const ModuleTimes& routed) {
+  const ModuleTime* const first = find(routed, Module::fc1);
+  return first != nullptr ? first->forward.gaps : 0;
+}
+
 }  // namespace
 
 const KernelTime& ModuleTime::at(Product product) const {
@@ -96,6 +102,11 @@ ModuleTimes module_times(const Problem& asked, LayerKind kind, LayerPart part) {
   times.reserve(has_rest(part) ? 24 : 8);  // as many as most have
   add(times, layer_gemms(problem, kind, part), problem);
   add(times, layer_traffic(problem, kind, part), problem);
+  if (has_experts(kind) && has_routed(part)) {
+    const double gap = has_rest(part) ? launch_gap_of(module_times(asked, kind, LayerPart::routed))
+                                      : expert_launch_gap(problem, times);
+    if (gap > 0) at(times, Module::fc1).forward.gaps = gap;
+  }
   if (!has_rest(part) || is_linear(kind) || !has_mixer(kind)) return times;
   ModuleTime& attention = at(times, Module::core_attention);
   attention.forward.attention = attention_seconds(problem, Direction::forward);

@@ -38,9 +38,20 @@ struct HostConstants {
   // model_chunk_schedule_plan.py). Fitted on NVIDIA's tables: Qwen3-30B on H100 waits for its host,
   // and took 16 ms a layer and micro-batch so (25.11, 26.02), without 9.6 ms.
   double in_parts = 3.3e-3;
+  // Launching one expert's product, with the cast of what it reads. How many tokens an expert has
+  // is known when they have arrived: the GPU waits for its products' launches where they take
+  // longer than the products. Fitted on NVIDIA's tables (Qwen3-30B on B200 with 16 experts a GPU;
+  // Nemotron 3 Super on B300 with 64 was not fitted on). Eight products alone, without casts, took
+  // 0.27 ms on Blackwell where one kernel for all took 0.07 (TransformerEngine pull request 3134).
+  double expert_product = 60e-6;
   // Hosts of A100 nodes take this much longer: their processors are slower than the B200's. Fitted
   // on Megatron-LM's functional tests.
   double ampere_slowness = 1.5;
+  // Grace's cores launch more slowly than those of x86 hosts. Of NVIDIA's tables, what waits for
+  // them on GB200 without state spaces gives 1.5 and Nemotron 3 gives 1.32; runs of Megatron-LM's
+  // own layers in its functional tests take 1.2 to 1.4 times as long as beside H100. A linear of
+  // PyTorch alone takes 2.5 to 2.8 times as long (TransformerEngine issue 2053).
+  double grace_slowness = 1.3;
 
   // Seconds in which nanotron's Python clips, updates and narrows one parameter. Fitted on its 16
   // rows (docs/benchmark_summary.svg @2411b022; script/holdout).
@@ -81,7 +92,7 @@ struct TimeConstants {
 inline constexpr TimeConstants published_constants{};
 
 /// When the published constants were last fitted.
-inline constexpr std::string_view date_of_published_constants = "2026-11-25";
+inline constexpr std::string_view date_of_published_constants = "2026-11-30";
 
 /// The constants that stand for this GPU.
 constexpr const TimeConstants& time_constants(const GpuSpec& gpu) {

@@ -1,9 +1,11 @@
 #pragma once
 // What it is trained on: one kind of GPU, and the links that join GPUs inside and between nodes.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cost_model/question/measured_time.hpp"
@@ -14,6 +16,14 @@ namespace zeroplan {
 
 struct TimeConstants;
 class Fabric;
+
+/// What launches a GPU's kernels.
+enum class HostProcessor { x86, grace };
+
+template <>
+struct Spellings<HostProcessor> {
+  static constexpr std::array<std::string_view, 2> value{"x86-64", "Grace"};
+};
 
 struct GpuSpec {
   std::string name;  // as people write it: A100-80GB
@@ -31,6 +41,7 @@ struct GpuSpec {
 
   double memory_bandwidth = 0;     // bytes/s
   double host_link_bandwidth = 0;  // bytes/s in one direction; 0: PCI Express of its time
+  HostProcessor host_processor = HostProcessor::x86;
   // Factors on the rate that its generation sustains in training, by what the board's power leaves;
   // products of 16 bits take more of it than narrower ones do for as many clocks.
   double sustained_clock = 1;

@@ -28,7 +28,7 @@ std::vector<const Sample*> all_but(const Groups& groups,
   for (const auto& [group, samples] : groups) rows[group.first] += samples.size();
   std::vector<const Sample*> chosen;
   for (const auto& [group, samples] : groups) {
-    if (group == held_out || rows[group.first] < least) continue;
+    if (group.second == held_out.second || rows[group.first] < least) continue;
     const std::size_t every = (samples.size() + most - 1) / most;
     for (std::size_t i = 0; i < samples.size(); i += every) chosen.push_back(samples[i]);
   }

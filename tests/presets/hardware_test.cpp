@@ -45,6 +45,13 @@ TEST_CASE("products of 16 bits sustain what others do where a preset says nothin
   CHECK(find_gpu("GB300").sustained_clock_16_bits == 1.5);
 }
 
+TEST_CASE("superchips have a Grace for their host, and others none") {
+  for (const std::string& name : preset_names("gpus")) {
+    CAPTURE(name);
+    CHECK((find_gpu(name).host_processor == HostProcessor::grace) == name.starts_with("G"));
+  }
+}
+
 TEST_CASE("capacities are what PyTorch reports") {
   CHECK_THAT(gibibytes(find_gpu("A100-80GB").memory), WithinRel(79.14, 1e-4));
   CHECK_THAT(gibibytes(find_gpu("H100-80GB").memory), WithinRel(79.11, 1e-4));
@@ -98,9 +105,14 @@ TEST_CASE("a cluster file may bring its own GPU and say how many there are") {
   own["gpu"] = {{"name", "mine"},
                 {"memory_bytes", std::int64_t{1} << 34},
                 {"tflops", {{"bf16", 100}}},
-                {"memory_gigabytes_per_second", 500}};
+                {"memory_gigabytes_per_second", 500},
+                {"host_processor", "Grace"}};
   const TemporaryFolder folder;
   const ClusterSpec cluster = load_cluster(folder.write("lab.json", own.dump()));
+  CHECK(cluster.gpu.host_processor == HostProcessor::grace);
+  own["gpu"]["host_processor"] = "grace";
+  CHECK(says(error_text([&] { read_cluster(own.dump(), "lab"); }),
+             "'host_processor' must be x86-64 or Grace, found 'grace'"));
   CHECK(cluster.gpu.name == "mine");
   CHECK(cluster.gpu.memory == 16_GiB);
   CHECK(cluster.gpu.bf16_flops == 100e12);

@@ -114,6 +114,22 @@ TEST_CASE("a step waits for its host where that takes twice as long as the GPU")
   }
 }
 
+// The host launches little of a state space that a graph holds, and runs ahead in it.
+TEST_CASE("all layers together decide whether a step waits for its host") {
+  Problem p = problem(Runtime::megatron, "nemotron-3-super-120b-a12b",
+                      {.dp = 32, .tp = 2, .ep = 64, .sequence_parallel = true}, "GB200");
+  p.training.precision = Precision::nvfp4;
+  p.runtime.megatron.cuda_graph_impl = CudaGraphs::transformer_engine;
+  p.runtime.megatron.cuda_graph_scope = 1U << static_cast<unsigned>(GraphScope::mamba) |
+                                        1U << static_cast<unsigned>(GraphScope::attn);
+  p.training.sequence_length = 7168;
+  const BlockTime experts = layer_time(p, LayerKind::experts);
+  REQUIRE(experts.host.forward + experts.host.backward >
+          2 * (experts.forward.total() + experts.backward().total()));
+  CHECK(step_band(p).measured);
+  CHECK(step_band(p).half_width == 0.15);
+}
+
 TEST_CASE("a generation that nobody knows is timed with a named one's efficiencies") {
   Problem p = busy("llama3-70b", "GB300", Precision::fp8);
   CHECK(stand_in_generation(p.cluster.gpu).empty());

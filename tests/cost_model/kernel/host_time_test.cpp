@@ -86,3 +86,67 @@ TEST_CASE("the host waits for gpt-oss's experts unless a graph or a fused kernel
   const Problem other = problem(Runtime::megatron, "mixtral-8x7b", {.dp = 8, .ep = 8});
   CHECK(layer_host_wait(other, LayerKind::moe, module_times(other, LayerKind::moe)).forward == 0);
 }
+
+TEST_CASE("a Grace takes longer for the same launches") {
+  const auto on = [](std::string_view gpu) {
+    return layer_host_time(problem(Runtime::megatron, "llama3-8b", {}, gpu), LayerKind::dense);
+  };
+  CHECK(on("GB200").forward ==
+        Approx(published_constants.host.grace_slowness * on("B200").forward));
+  CHECK(on("GB200").backward ==
+        Approx(published_constants.host.grace_slowness * on("B200").backward));
+}
+
+TEST_CASE("the GPU waits for the launches of many experts' products") {
+  const auto super = [](std::int64_t ep, std::string_view gpu = "B300") {
+    return problem(Runtime::megatron, "nemotron-3-super-120b-a12b", {.dp = 64, .ep = ep}, gpu);
+  };
+  const auto gap = [](const Problem& p) {
+    return find(module_times(p, LayerKind::moe), Module::fc1)->forward.gaps;
+  };
+  const auto computed = [](const Problem& p) {
+    double sum = 0;
+    const ModuleTimes routed = module_times(p, LayerKind::moe, LayerPart::routed);
+    for (const Module module : {Module::fc1, Module::expert_activation, Module::fc2}) {
+      const KernelTime forward = find(routed, module)->forward;
+      sum += forward.total() - forward.gaps;
+    }
+    if (const ModuleTime* casts = find(routed, Module::casts)) sum += casts->forward.total();
+    return sum;
+  };
+  const HostConstants host = published_constants.host;
+  Problem p = super(8);
+  CHECK(gap(p) == Approx(2 * 64 * host.expert_product - computed(p)));
+  // As part of the layer that runs on its own, of the whole, and again where all of it repeats.
+  CHECK(find(module_times(p, LayerKind::moe, LayerPart::routed), Module::fc1)->forward.gaps ==
+        gap(p));
+  CHECK(layer_time(p, LayerKind::moe).forward.gaps == gap(p));
+  CHECK(layer_time(p, LayerKind::moe).recompute.gaps == 0);
+  p.layout.recompute = Recompute::full;
+  CHECK(layer_time(p, LayerKind::moe).recompute.gaps == gap(p));
+  p = super(8, "GB300");
+  CHECK(gap(p) == Approx(2 * 64 * host.grace_slowness * host.expert_product - computed(p)));
+  // Casts run as other kernels do while more are launched.
+  const double in_16_bits = gap(p);
+  p.training.precision = Precision::fp8;
+  CHECK(gap(p) == Approx(2 * 64 * host.grace_slowness * host.expert_product - computed(p)));
+  CHECK(gap(p) > in_16_bits);
+  // Eight are soon launched.
+  CHECK(gap(super(64)) == 0);
+}
+
+TEST_CASE("no launches are waited for that were made before, or are one") {
+  Problem p = problem(Runtime::megatron, "nemotron-3-super-120b-a12b", {.dp = 64, .ep = 8}, "B300");
+  const auto gap = [&] { return find(module_times(p, LayerKind::moe), Module::fc1)->forward.gaps; };
+  REQUIRE(gap() > 0);
+  MegatronSettings& set = p.runtime.megatron;
+  const MegatronSettings usual = set;
+  set.use_transformer_engine_op_fuser = true;
+  CHECK(gap() == 0);
+  set = usual;
+  set.moe_pad_to_capacity = true;
+  CHECK(gap() == 0);
+  set = usual;
+  set.cuda_graph_impl = CudaGraphs::full_iteration;
+  CHECK(gap() == 0);
+}
