@@ -101,9 +101,7 @@ bool only_exchanges(const Block& block) {
 }  // namespace
 
 StepModules::StepModules(const Problem& p) : embedding(embedding_times(p)), head(head_times(p)) {
-  for (const LayerKind kind : all_layer_kinds) {
-    if (uses_kind(p.model, kind)) layers[kind] = module_times(p, kind);
-  }
+  for (const LayerKind kind : used_kinds(p.model)) layers[kind] = module_times(p, kind);
   if (trained_mtp_modules(p) > 0) mtp_input = mtp_input_times(p);
 }
 

@@ -2,6 +2,7 @@
 #include "cost_model/question/model.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 
 namespace zeroplan {
@@ -19,16 +20,20 @@ LayerKind kind_of(const ModelSpec& model, std::int64_t layer) {
   return model.layer_kinds.at(static_cast<std::size_t>(layer));
 }
 
-ModuleKinds kinds_of_mtp_module(const ModelSpec& model) {
+LayerKinds kinds_of_mtp_module(const ModelSpec& model) {
   if (!model.mtp_kinds.empty()) return {model.mtp_kinds.begin(), model.mtp_kinds.end()};
   return {narrow_kind(kind_of(model, model.layers - 1))};
 }
 
-bool uses_kind(const ModelSpec& model, LayerKind kind) {
-  if (model.layers == 0 || has_kind(model, kind)) return model.layers > 0;
+LayerKinds used_kinds(const ModelSpec& model) {
+  LayerKinds kinds;
+  if (model.layers == 0) return kinds;
   // A module's layer is of the last kind, but in as many bits as most: so where all are wide.
-  const ModuleKinds module = kinds_of_mtp_module(model);
-  return std::ranges::find(module, kind) != module.end();
+  const LayerKinds module = kinds_of_mtp_module(model);
+  std::ranges::copy_if(all_layer_kinds, std::back_inserter(kinds), [&](LayerKind kind) {
+    return has_kind(model, kind) || std::ranges::find(module, kind) != module.end();
+  });
+  return kinds;
 }
 
 bool is_windowed(const ModelSpec& model, std::int64_t layer) {

@@ -166,9 +166,9 @@ std::string_view layer_name(const ModelSpec& model, LayerKind kind);
 /// What layer `layer` (from 0) is.
 LayerKind kind_of(const ModelSpec& model, std::int64_t layer);
 
-using ModuleKinds = boost::container::small_vector<LayerKind, 4>;
+using LayerKinds = boost::container::small_vector<LayerKind, 4>;
 /// What the layers of a multi-token-prediction module are; assumes a model with layers.
-ModuleKinds kinds_of_mtp_module(const ModelSpec& model);
+LayerKinds kinds_of_mtp_module(const ModelSpec& model);
 
 /// Whether the queries of layer `layer` see a window alone. Those that see all keys stand at even
 /// distances, the last of so many layers each: as Gemma's, gpt-oss's and Mistral's files list them.
@@ -191,8 +191,8 @@ inline bool has_kind(const ModelSpec& model, LayerKind kind) {
   return layers_of_kind(model, 0, model.layers, kind) > 0;
 }
 
-/// Whether any layer is of this kind, or of a multi-token-prediction module.
-bool uses_kind(const ModelSpec& model, LayerKind kind);
+/// The kinds of its layers, those of multi-token-prediction modules among them, in their order.
+LayerKinds used_kinds(const ModelSpec& model);
 
 /// Width of all query heads together (per token): heads x head_dim, or x (nope + rope) with MLA.
 std::int64_t query_width(const AttentionSpec& attention);

@@ -219,7 +219,7 @@ void add_mtp_input(std::vector<Weight>& out, const ModelSpec& model) {
 
 std::vector<Weight> mtp_layer_weights(const ModelSpec& model) {
   std::vector<Weight> out;
-  for (const LayerKind kind : model.layers > 0 ? kinds_of_mtp_module(model) : ModuleKinds{}) {
+  for (const LayerKind kind : model.layers > 0 ? kinds_of_mtp_module(model) : LayerKinds{}) {
     append(out, layer_weights(model, kind));
   }
   return out;

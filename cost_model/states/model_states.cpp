@@ -118,8 +118,8 @@ std::vector<Bytes> moment_tensors(OptimizerKind optimizer,
 
 WeightInventory weight_inventory(const ModelSpec& model) {
   WeightInventory inventory{.embedding = embedding_weights(model), .head = head_weights(model)};
-  for (const LayerKind kind : all_layer_kinds) {
-    if (uses_kind(model, kind)) inventory.layers[kind] = layer_weights(model, kind);
+  for (const LayerKind kind : used_kinds(model)) {
+    inventory.layers[kind] = layer_weights(model, kind);
   }
   if (model.tied_embeddings) {
     inventory.tied_head.push_back(inventory.embedding.front());

@@ -27,7 +27,7 @@ std::string whole_pattern(const Problem& p) {
     pattern += pattern_of(std::span(layer, layer + count));
     layer += count;
   }
-  const ModuleKinds of_module = kinds_of_mtp_module(p.model);
+  const LayerKinds of_module = kinds_of_mtp_module(p.model);
   for (std::int64_t i = 0; i < trained_mtp_modules(p); ++i) {
     pattern += mtp_border + pattern_of({of_module.data(), of_module.size()});
   }

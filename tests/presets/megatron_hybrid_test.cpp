@@ -70,7 +70,7 @@ TEST_CASE("a pattern says each layer, chunk and module") {
   const ModelSpec predicts = with("hybrid_layer_pattern", "M*-E/*E/*E");
   CHECK(predicts.layers == 4);
   CHECK(predicts.mtp_layers == 2);
-  CHECK(kinds_of_mtp_module(predicts) == ModuleKinds{LayerKind::attention, LayerKind::experts});
+  CHECK(kinds_of_mtp_module(predicts) == LayerKinds{LayerKind::attention, LayerKind::experts});
 }
 
 TEST_CASE("what a pattern has none of is no part of the model") {

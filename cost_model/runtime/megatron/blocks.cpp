@@ -63,9 +63,7 @@ class MegatronBlockCache::Of {
     if (cache.known_.size() > most_known) cache.known_.clear();
     if (cache.only_) return;
     cache.only_ = std::make_shared<OnlyFor>(question_of(problem));
-    for (const LayerKind kind : all_layer_kinds) {
-      if (uses_kind(problem.model, kind)) cache.kinds_.push_back(kind);
-    }
+    cache.kinds_ = used_kinds(problem.model);
   }
 
   ByKind<MegatronLayer> layers() const {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/container/small_vector.hpp>
 #include <memory>
 #include <unordered_map>
 
@@ -64,7 +63,7 @@ class MegatronBlockCache {
  private:
   class Of;
   std::shared_ptr<OnlyFor> only_;  // the blocks' too, which may outlive the cache
-  boost::container::small_vector<LayerKind, all_layer_kinds.size()> kinds_;  // that the model has
+  LayerKinds kinds_;               // that the model has
   std::unordered_map<Numbers<11>, std::shared_ptr<const FoldedBlock>, NumbersHash> known_;
 };
 

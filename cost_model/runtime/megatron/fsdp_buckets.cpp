@@ -44,7 +44,7 @@ class Walk {
     layers_ = units();
     const std::int64_t modules = stage.head ? trained_mtp_modules(problem) : 0;
     for (std::int64_t i = 0; i < modules; ++i) {
-      const ModuleKinds kinds = kinds_of_mtp_module(problem.model);
+      const LayerKinds kinds = kinds_of_mtp_module(problem.model);
       layers_of_module_ = kinds.size();
       const bool again = i >= held_mtp_modules(problem);
       for (const LayerKind kind : kinds) {

@@ -71,7 +71,7 @@ TEST_CASE("as many layers at each end as are asked for, of MTP modules none") {
   CHECK(kind_of(model, 4) == LayerKind::moe);
   CHECK(kind_of(model, 58) == LayerKind::moe);
   CHECK(kind_of(model, 60) == LayerKind::wide_moe);
-  CHECK(kinds_of_mtp_module(model) == ModuleKinds{LayerKind::moe});
+  CHECK(kinds_of_mtp_module(model) == LayerKinds{LayerKind::moe});
   Problem off = eight_bits("deepseek-v3");
   off.runtime.megatron.num_layers_at_end_in_bf16 = 2;
   const ModelSpec before = off.model;

@@ -51,14 +51,6 @@ std::pair<Counts, Counts> known_kernels(const Problem& p, LayerKind kind) {
   return known;
 }
 
-std::vector<LayerKind> kinds_of(const ModelSpec& model) {
-  std::vector<LayerKind> kinds;
-  for (const LayerKind kind : all_layer_kinds) {
-    if (uses_kind(model, kind)) kinds.push_back(kind);
-  }
-  return kinds;
-}
-
 // Every kernel of a pass, in order.
 using Text = std::vector<Kernel>;
 Text text_of(const std::vector<Event>& events) {
@@ -77,7 +69,7 @@ bool runs_attention(const Text& text) {
 void require_known(const Problem& p) {
   const Evaluator evaluator(p);
   std::set<std::pair<Text, Text>> texts;
-  for (const LayerKind kind : kinds_of(p.model)) {
+  for (const LayerKind kind : used_kinds(p.model)) {
     const auto [forward, backward] = known_kernels(p, kind);
     const RepeatSet others = repeated_layers(p).others;
     for (const RepeatSet set : {RepeatSet{0}, repeats(p), others, whole_layer}) {
