@@ -130,6 +130,26 @@ TEST_CASE("all layers together decide whether a step waits for its host") {
   CHECK(step_band(p).half_width == 0.15);
 }
 
+TEST_CASE("hybrids have the bands of the GPUs and formats that they were measured on") {
+  using enum Precision;
+  const auto half = [](std::string_view gpu, Precision precision) {
+    Problem p = problem(Runtime::megatron, "nemotron-3-nano-30b-a3b", {.dp = 8, .ep = 8}, gpu);
+    p.training.precision = precision;
+    p.runtime.megatron.cuda_graph_impl = CudaGraphs::full_iteration;
+    const StepBand band = step_band(p);
+    return band.measured ? band.half_width : 0;
+  };
+  CHECK(half("H100-80GB", bf16) == 0.3);
+  CHECK(half("H100-80GB", fp8) == 0.22);
+  CHECK(half("B200", bf16) == 0.35);
+  CHECK(half("B200", fp8) == 0.12);
+  CHECK(half("B200", nvfp4) == 0.15);
+  CHECK(half("B300", fp8) == 0.115);
+  CHECK(half("B300", nvfp4) == 0.18);
+  CHECK(half("B300", bf16) == 0);
+  CHECK(half("A100-80GB", bf16) == 0);
+}
+
 TEST_CASE("a generation that nobody knows is timed with a named one's efficiencies") {
   Problem p = busy("llama3-70b", "GB300", Precision::fp8);
   CHECK(stand_in_generation(p.cluster.gpu).empty());
