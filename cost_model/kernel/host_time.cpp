@@ -93,12 +93,7 @@ HostTime layer_host_wait(const Problem& problem, LayerKind kind, const ModuleTim
 }
 
 double expert_launch_gap(const Problem& problem, const ModuleTimes& routed) {
-  const MegatronSettings& set = problem.runtime.megatron;
-  if (kernel_habits(problem).launcher != Launcher::transformer_engine ||
-      set.use_transformer_engine_op_fuser || set.moe_pad_to_capacity ||
-      set.captures(GraphScope::moe)) {
-    return 0;
-  }
+  if (!kernel_habits(problem).launches_experts) return 0;
   double computed = 0;
   for (const Module module : {Module::casts, Module::fc1, Module::expert_activation, Module::fc2}) {
     if (const ModuleTime* known = find(routed, module)) computed += known->forward.total();

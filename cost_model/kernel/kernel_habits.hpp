@@ -70,6 +70,8 @@ struct KernelHabits {
   bool weights_expert_biases = false;
   /// Bounds of what the experts' activation reads are kernels of their own.
   bool clamps_apart = false;
+  /// The host launches the experts' products one by one, once it has been told their tokens.
+  bool launches_experts = false;
   /// The host waits for the experts' first product before it launches their activation.
   bool awaits_experts = false;
   /// Rotation is spelt out in PyTorch.

@@ -55,6 +55,7 @@ KernelHabits megatron_kernels(const Problem& p) {
   const std::int64_t sum = token_shape(p).element + 2 * reduced_gradient_bytes(p);
   const bool engine = set.attention_backend == AttentionLibrary::fused;
   const bool clamps = p.model.moe && p.model.moe->clamped;
+  const bool launches = !set.use_transformer_engine_op_fuser && !set.captures(GraphScope::moe);
   return {.fuses_projections = true,
           .weight_gradient_bytes = fused ? 2 * reduced_gradient_bytes(p) : 0,
           .layer_sum_bytes = fused ? 0 : sum,
@@ -63,8 +64,8 @@ KernelHabits megatron_kernels(const Problem& p) {
           .fuses_permutation = set.moe_permute_fusion,
           .weights_expert_biases = weights_expert_biases(p),
           .clamps_apart = clamps,
-          .awaits_experts =
-              clamps && !set.use_transformer_engine_op_fuser && !set.captures(GraphScope::moe),
+          .launches_experts = launches && !local && !set.moe_pad_to_capacity,
+          .awaits_experts = clamps && launches,
           .spells_out_rotation = p.model.attention.yarn && !p.model.attention.mla,
           .exchanges_heads = p.layout.cp > 1 && set.cp_comm_type == ContextTransport::a2a,
           .attends_by_ring = p.layout.cp > 1 && set.cp_comm_type == ContextTransport::p2p,
