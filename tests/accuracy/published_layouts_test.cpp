@@ -8,6 +8,7 @@
 #include "cost_model/answer/step_time.hpp"
 #include "planner/sweep/search.hpp"
 #include "tests/accuracy/problem_of_row.hpp"
+#include "tests/accuracy/request_around.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 
@@ -30,15 +31,9 @@ std::vector<Row> newest_rows() {
 
 // All layouts but for how optimizer states are divided.
 SearchSpace space_around(const Problem& p) {
-  SearchSpace space{.request = {.model = p.model, .cluster = p.cluster, .runtime = p.runtime}};
-  Request& r = space.request;
-  r.global_batch = p.training.global_batch;
-  r.sequence_length = p.training.sequence_length;
-  r.precision = p.training.precision;
-  r.optimizer = p.training.optimizer;
-  r.attention = p.training.attention;
-  r.zero = p.layout.zero;
-  r.offload = p.layout.offload;
+  SearchSpace space{.request = request_around(p)};
+  space.request.zero = p.layout.zero;
+  space.request.offload = p.layout.offload;
   return space;
 }
 

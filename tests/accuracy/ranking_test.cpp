@@ -5,6 +5,7 @@
 #include "planner/sweep/enumeration.hpp"
 #include "tests/accuracy/prediction.hpp"
 #include "tests/accuracy/problem_of_row.hpp"
+#include "tests/accuracy/request_around.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 
@@ -57,17 +58,9 @@ struct Standings {
 };
 
 Standings standings_of(const Problem& measured) {
-  SearchSpace space{.request = {.model = measured.model,
-                                .cluster = measured.cluster,
-                                .runtime = measured.runtime}};
-  Request& r = space.request;
-  r.global_batch = measured.training.global_batch;
-  r.sequence_length = measured.training.sequence_length;
-  r.precision = measured.training.precision;
-  r.optimizer = measured.training.optimizer;
-  r.attention = measured.training.attention;
-  r.recompute = measured.layout.recompute;
-  r.vpp = measured.layout.vpp;
+  SearchSpace space{.request = request_around(measured)};
+  space.request.recompute = measured.layout.recompute;
+  space.request.vpp = measured.layout.vpp;
   const Evaluator evaluator(measured);
   const double own = step_seconds(measured, evaluator);
   Standings standings;
